@@ -1,0 +1,167 @@
+"""The context: all that a template may know of the outside, and all that it may ask for.
+
+Time is an argument (``now``), dice are handed in (``rng``, seeded per run and node), and nothing here
+does anything: each method records an effect or reads a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequence
+from typing import Any, Protocol, TypeVar
+
+from gossamer.core.control import Control, Message
+from gossamer.core.effect import Drop, Effect, Reply, Send, Wake
+from gossamer.core.event import Criteria
+from gossamer.core.names import Role, channel_id, nanoseconds
+from gossamer.core.parcel import Parcel
+from gossamer.core.tree import Tree
+from gossamer.core.wire import Item
+
+Element = TypeVar("Element")
+
+TREE = "tree"
+"""Container: the tree over backbone nodes or peers."""
+SERVER = "server"
+"""Container: address of the node this one hangs below, or None."""
+BELOW = "below"
+"""Container: names of the nodes that hang below this one, in order."""
+
+
+class Dice(Protocol):
+    """The part of ``random.Random`` that protocols use."""
+
+    def random(self) -> float: ...
+    def randrange(self, stop: int, /) -> int: ...
+    def choice(self, seq: Sequence[Element], /) -> Element: ...
+    def shuffle(self, seq: MutableSequence[Any], /) -> None: ...
+
+
+class ChannelSpec(Protocol):
+    """What a directory entry says about a channel."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def template(self) -> str: ...
+    @property
+    def settings(self) -> Mapping[str, Any]: ...
+
+
+class Desk(Protocol):
+    """The engine's side of a context."""
+
+    def deliver(self, context: Context, parcel: Parcel, sender: str | None) -> None: ...
+    def deliver_feedback(self, context: Context, parcel: Parcel) -> None: ...
+    def open(self, spec: ChannelSpec) -> None: ...
+    def put(self, name: str, value: object) -> None: ...
+
+
+class Context:
+    """One template instance's view of its node.
+
+    node, role, incarnation
+        Who this is.
+    channel, id
+        Name of the channel, and its number on the wire.
+    now
+        Nanoseconds on this node's clock; set before each handler runs.
+    rng
+        Dice seeded from the run's seed and the node.
+    subscribers
+        Local subscriptions and their criteria.
+    """
+
+    def __init__(
+        self,
+        *,
+        node: str,
+        channel: str,
+        emit: Callable[[Effect], None],
+        desk: Desk,
+        rng: Dice,
+        containers: Mapping[str, Any],
+        role: Role = Role.PEER,
+        incarnation: int = 1,
+    ) -> None:
+        self.node = node
+        self.role = role
+        self.incarnation = incarnation
+        self.channel = channel
+        self.id = channel_id(channel)
+        self.now = 0
+        self.rng = rng
+        self.subscribers: dict[int, Criteria] = {}
+        self._containers = containers
+        self._emit = emit
+        self._desk = desk
+
+    # reading
+
+    def container(self, name: str) -> Any:
+        """A named value that the node or a service keeps current; None if there is none."""
+        return self._containers.get(name)
+
+    @property
+    def neighbours(self) -> tuple[str, ...]:
+        """Who is next to this node: in the tree, above it and below it."""
+        tree: Tree | None = self.container(TREE)
+        near = set(tree.neighbours(self.node)) if tree else set()
+        server: str | None = self.container(SERVER)
+        if server:
+            near.add(server.rpartition("/")[2])
+        near.update(self.container(BELOW) or ())
+        return tuple(sorted(near))
+
+    def toward(self, address: str) -> str | None:
+        """The neighbour on the way to an address, or None if there is no way."""
+        path = address.split("/")
+        if self.node in path[:-1]:
+            child = path[path.index(self.node) + 1]
+            return child if child in (self.container(BELOW) or ()) else None
+        server: str | None = self.container(SERVER)
+        if server:
+            return server.rpartition("/")[2]
+        tree: Tree | None = self.container(TREE)
+        return tree.next_hop(self.node, path[0]) if tree else None
+
+    # asking
+
+    def send(self, to: str | Iterable[str], what: Item | Message) -> None:
+        """Send a parcel or a control message to neighbours."""
+        names = (to,) if isinstance(to, str) else tuple(to)
+        if names:
+            self._emit(Send(names, Control(self.id, what) if isinstance(what, Message) else what))
+
+    def deliver(self, parcel: Parcel, sender: str | None = None) -> None:
+        """Give a parcel to the local subscribers whose criteria match."""
+        self._desk.deliver(self, parcel, sender)
+
+    def deliver_feedback(self, parcel: Parcel) -> None:
+        """Give an answer that has reached its target to the application."""
+        self._desk.deliver_feedback(self, parcel)
+
+    def drop(self, item: Item, reason: str) -> None:
+        """End an item here. Every drop is counted and traced."""
+        self._emit(Drop(item, reason))
+
+    def wake(self, name: str, after: float) -> None:
+        """Call ``on_timer(ctx, name)`` in so many seconds; replaces an earlier wake of that name."""
+        self._emit(Wake(self.id, name, self.now + nanoseconds(after)))
+
+    def cancel(self, name: str) -> None:
+        """Forget a wake."""
+        self._emit(Wake(self.id, name, None))
+
+    def reply(self, call: int, value: Any = None, error: Exception | None = None) -> None:
+        """Answer a call of the application."""
+        self._emit(Reply(call, value, error))
+
+    # for services
+
+    def open(self, spec: ChannelSpec) -> None:
+        """Run a channel on this node, unless it runs already."""
+        self._desk.open(spec)
+
+    def put(self, name: str, value: object) -> None:
+        """Set a container; whoever watches it is told."""
+        self._desk.put(name, value)

@@ -1,0 +1,473 @@
+"""The engine: one node without I/O. A host tells it what happened; it answers with effects.
+
+Every input takes the time and returns the effects it caused, in order. One engine runs many channels;
+each channel that runs here is one template instance with its context. The engine also writes the trace,
+so that both hosts leave the same one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from gossamer.core import trace
+from gossamer.core.context import SERVER, ChannelSpec, Context, Dice
+from gossamer.core.control import Control
+from gossamer.core.effect import Deliver, DeliverFeedback, Drop, Effect, Matching, Send
+from gossamer.core.errors import ProtocolError, TooLarge, UnknownChannel, UnknownTemplate
+from gossamer.core.event import MAX_PAYLOAD, NO_ENVELOPE, Criteria, Envelope
+from gossamer.core.names import Role, channel_id, check_node
+from gossamer.core.parcel import Answer, Parcel
+from gossamer.core.receipt import Notary, Receipt, Stamp
+from gossamer.core.sealer import Sealer
+from gossamer.core.template import Membership, Template
+from gossamer.core.wire import Item, decode_message, encode
+
+MAX_HELD = 64
+"""Frames of one unknown channel that wait for the directory's answer; also how many such channels."""
+MAX_HELD_BYTES = 4 * 1024 * 1024
+"""Bytes of all frames that wait so."""
+
+
+class Instance:
+    """A channel as it runs here."""
+
+    __slots__ = ("context", "matching", "sealer", "template")
+
+    def __init__(self, context: Context, template: Template[Any], sealer: Sealer) -> None:
+        self.context = context
+        self.template = template
+        self.sealer = sealer
+        self.matching = False
+
+
+class Engine:
+    """One node: inputs in, effects out.
+
+    templates
+        Classes by name; a channel of another template cannot run here.
+    services
+        Templates that run on every node on a channel of their own, such as the directory.
+    dice
+        Makes seeded dice for a label.
+    recorder
+        Takes the rows of the trace; None traces nothing.
+    """
+
+    def __init__(
+        self,
+        node: str,
+        *,
+        templates: Mapping[str, type[Template[Any]]],
+        dice: Callable[[str], Dice],
+        secret: bytes,
+        role: Role = Role.PEER,
+        incarnation: int = 1,
+        services: Iterable[Template[Any]] = (),
+        recorder: trace.Recorder | None = None,
+    ) -> None:
+        self.node = check_node(node)
+        self.role = role
+        self.incarnation = incarnation
+        self.notary = Notary(secret)
+        self.now = 0
+        self.containers: dict[str, Any] = {}
+        self.drops: Counter[str] = Counter()
+        self._templates = templates
+        self._dice = dice
+        self._recorder = recorder
+        self._position = 0
+        self._effects: list[Effect] = []
+        self._changed: deque[str] = deque()
+        self._subscription = 0
+        self._instances: dict[int, Instance] = {}
+        self._held: dict[int, list[tuple[str, Item]]] = {}
+        self._held_bytes = 0
+        self._services: list[Instance] = [self._start(service.name, service) for service in services]
+
+    # what the host may read
+
+    @property
+    def address(self) -> str:
+        """The path from the backbone down to this node."""
+        server: str | None = self.containers.get(SERVER)
+        return f"{server}/{self.node}" if server else self.node
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Names of the channels that run here, services aside."""
+        running = (each.context.channel for each in self._instances.values() if each not in self._services)
+        return tuple(sorted(running))
+
+    def matching(self, channel: str) -> bool:
+        """Whether somebody, as far as this node knows, listens on a channel."""
+        return self._instance(channel).matching
+
+    def sealer(self, channel: str) -> Sealer:
+        """Where the events of a channel wait to be sealed."""
+        return self._instance(channel).sealer
+
+    def receipt(self, channel: str, number: int) -> Receipt:
+        """The publisher's receipt for an event just accepted."""
+        stamp = self._instance(channel).sealer.stamp(self.address, number)
+        return self.notary.receipt(channel, stamp, number)
+
+    # inputs: channels and subscriptions
+
+    def run(self, now: int, spec: ChannelSpec) -> list[Effect]:
+        """Run a channel on this node, unless it runs already."""
+        self.now = now
+        self.open(spec)
+        return self._done()
+
+    def subscribe(self, now: int, channel: str, criteria: Criteria) -> tuple[int, list[Effect]]:
+        """A local application wants events; the subscription's number."""
+        self.now = now
+        instance = self._instance(channel)
+        self._subscription += 1
+        instance.context.subscribers[self._subscription] = criteria
+        self._member(instance, "subscribed", str(self._subscription))
+        return self._subscription, self._done()
+
+    def unsubscribe(self, now: int, channel: str, subscription: int) -> list[Effect]:
+        """A local application wants no more."""
+        self.now = now
+        instance = self._instance(channel)
+        if instance.context.subscribers.pop(subscription, None) is not None:
+            self._member(instance, "unsubscribed", str(subscription))
+        return self._done()
+
+    def call(self, now: int, service: str, call: int, request: Any) -> list[Effect]:
+        """An application asks a service; a Reply with the same number will follow, now or later."""
+        self.now = now
+        instance = self._instance(service)
+        instance.template.on_call(self._context(instance), call, request)
+        return self._done()
+
+    # inputs: events
+
+    def publish(self, channel: str, payload: bytes, envelope: Envelope = NO_ENVELOPE) -> int:
+        """Accept an event into the channel's open parcel; its number. It leaves with ``seal``."""
+        if len(payload) > MAX_PAYLOAD:
+            raise TooLarge("payload", len(payload), MAX_PAYLOAD)
+        return self._instance(channel).sealer.add(payload, envelope.attributes, envelope.wishes)
+
+    def seal(self, now: int, channel: str) -> list[Effect]:
+        """Close the open parcel of a channel and let its template route it."""
+        self.now = now
+        instance = self._instance(channel)
+        context = self._context(instance)
+        for parcel in instance.sealer.seal(self.address, now):
+            self._trace_parcel(trace.PUBLISHED, parcel, "")
+            instance.template.on_publish(context, parcel)
+        return self._done()
+
+    def feedback(
+        self, now: int, channel: str, receipt: Receipt, payload: bytes, envelope: Envelope = NO_ENVELOPE
+    ) -> tuple[Receipt, list[Effect]]:
+        """Answer an event; raises ForgedReceipt unless this node made the receipt."""
+        self.now = now
+        if len(payload) > MAX_PAYLOAD:
+            raise TooLarge("payload", len(payload), MAX_PAYLOAD)
+        instance = self._instance(channel)
+        self.notary.check(receipt, channel)
+        parcel = instance.sealer.answer(
+            Answer(receipt.stamp, receipt.number),
+            self.address,
+            now,
+            payload,
+            envelope.attributes,
+            envelope.wishes,
+        )
+        self._trace_parcel(trace.PUBLISHED, parcel, receipt.source)
+        instance.template.on_feedback(self._context(instance), parcel, None)
+        return self.notary.receipt(channel, parcel.stamp, parcel.stamp.first), self._done()
+
+    # inputs: the network
+
+    def receive(self, now: int, sender: str, item: Item) -> list[Effect]:
+        """A neighbour sent something. Raises ProtocolError if it makes no sense; nothing has changed then."""
+        self.now = now
+        self._receive(sender, item)
+        return self._done()
+
+    def linked(self, now: int, peer: str) -> list[Effect]:
+        """A link to a node came up."""
+        return self._link(now, peer, "up")
+
+    def unlinked(self, now: int, peer: str) -> list[Effect]:
+        """A link to a node went down."""
+        return self._link(now, peer, "down")
+
+    def lost(self, now: int, peer: str, item: Item, reason: str) -> list[Effect]:
+        """The host could not send an item to a peer."""
+        self.now = now
+        self._drop(item, reason, peer)
+        return self._done()
+
+    def wake(self, now: int, channel: int, name: str) -> list[Effect]:
+        """A wake is due."""
+        self.now = now
+        instance = self._instances.get(channel)
+        if instance is not None:
+            instance.template.on_timer(self._context(instance), name)
+            self._compare(instance)
+        return self._done()
+
+    def set(self, now: int, name: str, value: object) -> list[Effect]:
+        """Set a container."""
+        self.now = now
+        self.put(name, value)
+        return self._done()
+
+    # for contexts
+
+    def open(self, spec: ChannelSpec) -> None:
+        if channel_id(spec.name) in self._instances:
+            return
+        kind = self._templates.get(spec.template)
+        if kind is None:
+            raise UnknownTemplate(spec.template, self._templates)
+        instance = self._start(spec.name, kind(kind.parse(dict(spec.settings))))
+        for sender, item in self._held.pop(instance.context.id, ()):
+            self._held_bytes -= len(encode(item))
+            self._receive(sender, item)
+
+    def put(self, name: str, value: object) -> None:
+        if self.containers.get(name) != value:
+            self.containers[name] = value
+            self._changed.append(name)
+
+    def deliver(self, context: Context, parcel: Parcel, sender: str | None) -> None:
+        if not context.subscribers:
+            return
+        try:
+            attributes = parcel.attributes
+        except ProtocolError as error:
+            self._drop(parcel, f"{error.field} makes no sense")
+            return
+        for subscription, criteria in context.subscribers.items():
+            picks: tuple[int, ...] | None = None
+            if criteria:
+                picks = tuple(i for i, each in enumerate(attributes) if each and criteria.matches(each))
+                if not picks:
+                    continue
+            self._emit(Deliver(context.id, subscription, parcel, picks, sender))
+            for first, count in _runs(parcel.stamp, picks):
+                self._trace_parcel(trace.DELIVERED, parcel, str(subscription), first=first, count=count)
+
+    def deliver_feedback(self, context: Context, parcel: Parcel) -> None:
+        answers = parcel.header.answers
+        assert answers is not None
+        if answers.stamp.incarnation != self.incarnation:
+            self._drop(parcel, "answers an earlier life of this node")
+        elif not self.notary.verify(context.id, answers.stamp, answers.number):
+            self._drop(parcel, "forged receipt")
+        else:
+            try:
+                parcel.payloads  # noqa: B018
+            except ProtocolError as error:
+                self._drop(parcel, f"{error.field} makes no sense")
+                return
+            self._emit(DeliverFeedback(context.id, parcel))
+            self._trace_parcel(trace.DELIVERED, parcel, "")
+
+    # inside
+
+    def _instance(self, channel: str) -> Instance:
+        instance = self._instances.get(channel_id(channel))
+        if instance is None:
+            raise UnknownChannel(channel, self.channels)
+        return instance
+
+    def _context(self, instance: Instance) -> Context:
+        instance.context.now = self.now
+        return instance.context
+
+    def _start(self, channel: str, template: Template[Any]) -> Instance:
+        context = Context(
+            node=self.node,
+            role=self.role,
+            incarnation=self.incarnation,
+            channel=channel,
+            emit=self._emit,
+            desk=self,
+            rng=self._dice(channel),
+            containers=self.containers,
+        )
+        instance = Instance(context, template, Sealer(channel, self.incarnation, self.notary))
+        self._instances[context.id] = instance
+        template.on_open(self._context(instance))
+        return instance
+
+    def _receive(self, sender: str, item: Item) -> None:
+        if isinstance(item, Control):
+            self._receive_control(sender, item)
+            return
+        header = item.header
+        instance = self._instances.get(header.channel)
+        if instance is None:
+            self._hold(sender, item, header.channel)
+            return
+        self._trace_parcel(trace.RECEIVED, item, sender)
+        deadline = item.deadline
+        if deadline is not None and self.now > deadline:
+            self._drop(item, "expired")
+        elif header.answers is not None:
+            instance.template.on_feedback(self._context(instance), item, sender)
+        else:
+            instance.template.on_parcel(self._context(instance), item, sender)
+
+    def _receive_control(self, sender: str, control: Control) -> None:
+        instance = self._instances.get(control.channel)
+        if instance is None:
+            self._hold(sender, control, control.channel)
+            return
+        message = decode_message(control, instance.template.decoder())
+        if self._recorder:
+            name = instance.context.channel
+            detail = type(message).__name__
+            self._row(
+                trace.CONTROL, trace.RECEIVED, name, peer=sender, size=len(encode(control)), detail=detail
+            )
+        instance.template.dispatch(self._context(instance), message, sender)
+        self._compare(instance)
+
+    def _hold(self, sender: str, item: Item, channel: int) -> None:
+        """Keep what came for an unknown channel, within bounds, and ask the services about it."""
+        held = self._held.get(channel)
+        if held is None and self._services and len(self._held) < MAX_HELD:
+            held = self._held[channel] = []
+        size = len(encode(item))
+        if held is None or len(held) >= MAX_HELD or self._held_bytes + size > MAX_HELD_BYTES:
+            self._drop(item, "unknown channel")
+        else:
+            held.append((sender, item))
+            self._held_bytes += size
+        for service in self._services:
+            service.template.on_unknown(self._context(service), channel, sender)
+
+    def _link(self, now: int, peer: str, change: Any) -> list[Effect]:
+        self.now = now
+        for instance in tuple(self._instances.values()):
+            self._member(instance, change, peer)
+        return self._done()
+
+    def _member(self, instance: Instance, change: Any, who: str) -> None:
+        if self._recorder:
+            self._row(trace.MEMBER, change, instance.context.channel, peer=who)
+        instance.template.on_membership(self._context(instance), Membership(change, who))
+        self._compare(instance)
+
+    def _compare(self, instance: Instance) -> None:
+        matching = instance.template.matching(instance.context)
+        if matching != instance.matching:
+            instance.matching = matching
+            self._effects.append(Matching(instance.context.id, matching))
+
+    def _done(self) -> list[Effect]:
+        while self._changed:
+            name = self._changed.popleft()
+            for instance in tuple(self._instances.values()):
+                if name in instance.template.watches:
+                    value = self.containers[name]
+                    instance.template.on_container(self._context(instance), name, value)
+                    self._compare(instance)
+        effects, self._effects = self._effects, []
+        return effects
+
+    def _emit(self, effect: Effect) -> None:
+        if isinstance(effect, Drop):
+            self._drop(effect.item, effect.reason)
+            return
+        self._effects.append(effect)
+        if self._recorder and isinstance(effect, Send):
+            for peer in effect.to:
+                self._trace_item(trace.SENT, effect.item, peer, "")
+
+    def _drop(self, item: Item, reason: str, peer: str = "") -> None:
+        self.drops[reason] += 1
+        self._effects.append(Drop(item, reason))
+        self._trace_item(trace.DROPPED, item, peer, reason)
+
+    # the trace
+
+    def _trace_item(self, action: str, item: Item, peer: str, detail: str) -> None:
+        if isinstance(item, Parcel):
+            self._trace_parcel(action, item, peer, detail)
+        elif self._recorder:
+            kind = detail or type(item.message).__name__
+            size = len(encode(item))
+            self._row(trace.CONTROL, action, self._name(item.channel), peer=peer, size=size, detail=kind)
+
+    def _trace_parcel(
+        self, action: str, parcel: Parcel, peer: str, detail: str = "", first: int = 0, count: int = 0
+    ) -> None:
+        if self._recorder:
+            header, stamp = parcel.header, parcel.header.stamp
+            self._row(
+                trace.PARCEL if header.answers is None else trace.FEEDBACK,
+                action,
+                self._name(header.channel),
+                stamp=stamp,
+                first=first or stamp.first,
+                count=count or stamp.count,
+                peer=peer,
+                size=len(encode(parcel)),
+                detail=detail,
+            )
+
+    def _name(self, channel: int) -> str:
+        instance = self._instances.get(channel)
+        return instance.context.channel if instance else f"#{channel:016x}"
+
+    def _row(
+        self,
+        kind: str,
+        action: str,
+        channel: str,
+        *,
+        stamp: Stamp | None = None,
+        first: int = 0,
+        count: int = 0,
+        peer: str = "",
+        size: int = 0,
+        detail: str = "",
+    ) -> None:
+        assert self._recorder is not None
+        source, life, sequence = (stamp.node, stamp.incarnation, stamp.sequence) if stamp else ("", 0, 0)
+        self._position += 1
+        self._recorder(
+            (
+                self._position,
+                self.now,
+                self.node,
+                self.incarnation,
+                kind,
+                action,
+                channel,
+                source,
+                life,
+                sequence,
+                first,
+                count,
+                peer,
+                size,
+                detail,
+            )
+        )
+
+
+def _runs(stamp: Stamp, picks: tuple[int, ...] | None) -> Iterable[tuple[int, int]]:
+    """Picked events as (first number, how many) of consecutive ones."""
+    if picks is None:
+        return ((stamp.first, stamp.count),)
+    runs: list[tuple[int, int]] = []
+    for pick in picks:
+        number = stamp.first + pick
+        if runs and runs[-1][0] + runs[-1][1] == number:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((number, 1))
+    return runs

@@ -1,0 +1,211 @@
+"""Every error gossamer raises on purpose.
+
+::
+
+    GossamerError
+    ├── LocalError                this program asked for something that cannot be
+    │   ├── ConfigError           a settings file or settings value is wrong; names file, key and line
+    │   ├── BadName               a channel, node or attribute name breaks the rules
+    │   ├── BadAddress            an address cannot be understood or has no transport
+    │   ├── AddressInUse          something else listens there already
+    │   ├── UnknownTemplate       no installed template has that name
+    │   ├── UnknownChannel        the directory has no such channel
+    │   ├── ChannelExists         the channel is there, but with another template or other settings
+    │   ├── TooLarge              a payload, envelope or count is over its limit
+    │   ├── BadEnvelope           an attribute or a wish has the wrong type or range
+    │   ├── NotATree              edges that should form a tree do not
+    │   ├── ForgedReceipt         a receipt was made up or altered
+    │   ├── Full                  no room now; waiting would help
+    │   └── Closed                the node, channel or subscription has been closed
+    └── RemoteError               somebody else, or the network, is the reason
+        ├── ProtocolError         a frame breaks the wire format; names the field and its limit
+        ├── CannotConnect         nobody usable answers at an address
+        ├── Refused               the other side answered, and said no
+        └── NoAnswer              nothing came back in time
+
+``retry`` says whether the same call may succeed later without a change by the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import ClassVar
+
+
+class GossamerError(Exception):
+    """The root of the tree; catch it to catch everything gossamer raises on purpose."""
+
+    retry: ClassVar[bool] = False
+
+
+class LocalError(GossamerError):
+    """This program asked for something that cannot be."""
+
+
+class RemoteError(GossamerError):
+    """Somebody else, or the network, is the reason."""
+
+    retry = True
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    close = get_close_matches(name, names, n=1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"known: {', '.join(names)}" if names else "none are known"
+
+
+class ConfigError(LocalError):
+    """A settings file or settings value is wrong."""
+
+    def __init__(self, reason: str, *, key: str = "", file: str = "", line: int = 0) -> None:
+        self.reason, self.key, self.file, self.line = reason, key, file, line
+        place = f"{file or 'settings'}{f', line {line}' if line else ''}{f', key {key!r}' if key else ''}"
+        super().__init__(f"{place}: {reason}")
+
+
+class BadName(LocalError):
+    """A channel, node or attribute name breaks the rules."""
+
+    def __init__(self, what: str, name: str, rule: str) -> None:
+        self.what, self.name, self.rule = what, name, rule
+        super().__init__(f"{name[:80]!r} is not a valid {what} name: {rule}")
+
+
+class BadAddress(LocalError):
+    """An address cannot be understood or has no transport."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        self.address, self.reason = address, reason
+        super().__init__(f"cannot use address {address!r}: {reason}")
+
+
+class AddressInUse(LocalError):
+    """Something else listens there already."""
+
+    retry = True
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        super().__init__(
+            f"{address} is in use: stop what listens there, or choose another port (0 takes a free one)"
+        )
+
+
+class UnknownTemplate(LocalError):
+    """No installed template has that name."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        self.name, self.known = name, sorted(known)
+        super().__init__(f"there is no template {name!r}; {_suggestion(name, self.known)}")
+
+
+class UnknownChannel(LocalError):
+    """The directory has no such channel."""
+
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+        self.name, self.known = name, sorted(known)
+        hint = f" ({_suggestion(name, self.known)})" if self.known else ""
+        super().__init__(f"there is no channel {name!r}{hint}: clone it from a template first")
+
+
+class ChannelExists(LocalError):
+    """The channel is there, but with another template or other settings."""
+
+    def __init__(self, name: str, has: str, wanted: str) -> None:
+        self.name, self.has, self.wanted = name, has, wanted
+        super().__init__(
+            f"channel {name!r} exists as {has}, not as {wanted}: look it up, or choose another name"
+        )
+
+
+class TooLarge(LocalError):
+    """A payload, envelope or count is over its limit."""
+
+    def __init__(self, what: str, size: int, limit: int) -> None:
+        self.what, self.size, self.limit = what, size, limit
+        super().__init__(f"{what} is {size}, the limit is {limit}: split it, or send a reference to it")
+
+
+class BadEnvelope(LocalError):
+    """An attribute or a wish has the wrong type or range."""
+
+    def __init__(self, field: str, value: object, rule: str) -> None:
+        self.field, self.value, self.rule = field, value, rule
+        super().__init__(f"envelope {field} is {value!r:.80}: {rule}")
+
+
+class NotATree(LocalError):
+    """Edges that should form a tree do not."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the edges do not form a tree: {reason}")
+
+
+class ForgedReceipt(LocalError):
+    """A receipt was made up or altered."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"receipt refused: {reason}; use the receipt of an event as it was received")
+
+
+class Full(LocalError):
+    """No room now; waiting would help."""
+
+    retry = True
+
+    def __init__(self, what: str, limit: int) -> None:
+        self.what, self.limit = what, limit
+        super().__init__(
+            f"{what} is full (limit {limit}): wait with publish(), slow down, or raise the limit"
+        )
+
+
+class Closed(LocalError):
+    """The node, channel or subscription has been closed."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"{what} is closed: open a new one")
+
+
+class ProtocolError(RemoteError):
+    """A frame breaks the wire format."""
+
+    retry = False
+
+    def __init__(self, field: str, value: object, limit: str) -> None:
+        self.field, self.value, self.limit = field, value, limit
+        super().__init__(f"malformed frame: {field} is {value!r:.80}, expected {limit}")
+
+
+class CannotConnect(RemoteError):
+    """Nobody usable answers at an address."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        self.address, self.reason = address, reason
+        super().__init__(
+            f"no node answers at {address} ({reason}): is one running there? `gossamer up` starts one"
+        )
+
+
+class Refused(RemoteError):
+    """The other side answered, and said no."""
+
+    retry = False
+
+    def __init__(self, who: str, reason: str) -> None:
+        self.who, self.reason = who, reason
+        super().__init__(f"{who} refused: {reason}")
+
+
+class NoAnswer(RemoteError):
+    """Nothing came back in time."""
+
+    def __init__(self, what: str, seconds: float) -> None:
+        self.what, self.seconds = what, seconds
+        super().__init__(f"no answer to {what} within {seconds:g} s")

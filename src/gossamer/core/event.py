@@ -1,0 +1,157 @@
+"""Events as applications see them: an envelope that can be read on the way, and a payload that cannot.
+
+An envelope has attributes (small typed values that criteria look at) and delivery wishes. Wishes
+travel in the header of the parcel, once for all its events, and only if somebody made one.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from gossamer.core.errors import BadEnvelope, TooLarge
+
+MAX_PAYLOAD = 8 * 1024 * 1024
+MAX_ATTRIBUTES = 64
+MAX_ATTRIBUTE_NAME = 64
+MAX_ATTRIBUTE_BYTES = 4096
+MAX_CONSTRAINTS = 64
+DEFAULT_PRIORITY = 4
+
+Value = str | int | float | bool | bytes
+Attributes = dict[str, Value]
+
+_TYPES = (str, int, float, bool, bytes)
+
+
+def check_attributes(attributes: Mapping[str, object]) -> None:
+    """Raise unless every attribute can travel."""
+    if len(attributes) > MAX_ATTRIBUTES:
+        raise TooLarge("number of envelope attributes", len(attributes), MAX_ATTRIBUTES)
+    for name, value in attributes.items():
+        if type(name) is not str or not 0 < len(name) <= MAX_ATTRIBUTE_NAME:
+            raise BadEnvelope("attribute name", name, f"1 to {MAX_ATTRIBUTE_NAME} characters")
+        kind = type(value)
+        if kind not in _TYPES:
+            raise BadEnvelope(f"attribute {name!r}", value, "str, int, float, bool or bytes")
+        if kind is int and not -(2**63) <= value < 2**63:  # type: ignore[operator]
+            raise BadEnvelope(f"attribute {name!r}", value, "an int must fit 64 bits")
+        if isinstance(value, str | bytes) and len(value) > MAX_ATTRIBUTE_BYTES:
+            raise TooLarge(f"envelope attribute {name!r}", len(value), MAX_ATTRIBUTE_BYTES)
+
+
+class Wishes(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """How an event would like to be treated on its way. A wish that is not made costs no bytes.
+
+    priority
+        0 (first to be given up) to 9; a subscription that discards by priority looks at it.
+    expiry
+        Seconds of life after publishing; an expired parcel is dropped where it is, and counted.
+        ``None`` lives for ever.
+    """
+
+    priority: int = DEFAULT_PRIORITY
+    expiry: float | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.priority) is not int or not 0 <= self.priority <= 9:
+            raise BadEnvelope("wish 'priority'", self.priority, "a whole number from 0 to 9")
+        if self.expiry is not None and not (
+            isinstance(self.expiry, int | float) and 0 < self.expiry <= 10 * 365 * 86400
+        ):
+            raise BadEnvelope("wish 'expiry'", self.expiry, "seconds, more than 0 and at most ten years")
+
+
+NO_WISHES = Wishes()
+
+
+class Envelope(msgspec.Struct, frozen=True):
+    """What may be read on the way: ``Envelope({"symbol": "ACME", "price": 10.5}, Wishes(expiry=2))``."""
+
+    attributes: Attributes = {}
+    wishes: Wishes = NO_WISHES
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.attributes, dict):
+            raise BadEnvelope("attributes", self.attributes, "a dict of names and values")
+        if not isinstance(self.wishes, Wishes):
+            raise BadEnvelope("wishes", self.wishes, "a Wishes object")
+        check_attributes(self.attributes)
+
+
+NO_ENVELOPE = Envelope()
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "prefix": lambda value, wanted: value.startswith(wanted),
+    "suffix": lambda value, wanted: value.endswith(wanted),
+    "contains": lambda value, wanted: wanted in value,
+    "any": lambda value, wanted: True,
+}
+_TEXT_OPERATORS = ("prefix", "suffix", "contains")
+
+Constraint = tuple[str, str, Value]
+
+
+class Criteria:
+    """Which envelopes a subscriber wants: every constraint must hold.
+
+    ``Criteria(("price", ">", 10.0), symbol="ACME")`` wants events whose attribute *price* is over 10
+    and whose *symbol* is ACME. Operators: ``= != < <= > >= prefix suffix contains any``; ``any`` asks
+    only that the attribute is there. An attribute that is missing or of another kind (a number against
+    a text) does not match. Without constraints everything matches.
+    """
+
+    __slots__ = ("_tests", "constraints")
+
+    def __init__(self, *constraints: Constraint, **equal: Value) -> None:
+        self.constraints: tuple[Constraint, ...] = (
+            *constraints,
+            *((name, "=", value) for name, value in equal.items()),
+        )
+        if len(self.constraints) > MAX_CONSTRAINTS:
+            raise TooLarge("number of constraints", len(self.constraints), MAX_CONSTRAINTS)
+        self._tests = tuple(_test(constraint) for constraint in self.constraints)
+
+    def matches(self, attributes: Mapping[str, Value]) -> bool:
+        """Whether an envelope with these attributes is wanted."""
+        for name, test, wanted, kinds in self._tests:
+            value = attributes.get(name)
+            if type(value) not in kinds or not test(value, wanted):
+                return False
+        return True
+
+    def __bool__(self) -> bool:
+        return bool(self.constraints)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Criteria) and self.constraints == other.constraints
+
+    def __hash__(self) -> int:
+        return hash(self.constraints)
+
+    def __repr__(self) -> str:
+        return f"Criteria{self.constraints!r}"
+
+
+def _test(constraint: Constraint) -> tuple[str, Callable[[Any, Any], bool], Value, tuple[type, ...]]:
+    try:
+        name, symbol, wanted = constraint
+    except (TypeError, ValueError):
+        raise BadEnvelope("constraint", constraint, "a (name, operator, value) triple") from None
+    check_attributes({name: wanted})
+    if symbol not in _OPERATORS:
+        raise BadEnvelope(f"constraint on {name!r}", symbol, f"one of {' '.join(_OPERATORS)}")
+    if symbol in _TEXT_OPERATORS and not isinstance(wanted, str | bytes):
+        raise BadEnvelope(f"constraint on {name!r}", wanted, f"{symbol} needs a str or bytes value")
+    kinds: tuple[type, ...] = (int, float) if type(wanted) in (int, float) else (type(wanted),)
+    return name, _OPERATORS[symbol], wanted, _TYPES if symbol == "any" else kinds

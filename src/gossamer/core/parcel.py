@@ -1,0 +1,128 @@
+"""Parcels: runs of consecutive events of one source on one channel; what templates route.
+
+The header says all that routing needs. The body keeps envelopes and payloads apart: first a list of
+attributes (absent if no event has any), then, from ``split`` on, a list of payloads. Each list is made
+and opened by one msgspec call, and only where somebody looks inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from gossamer.core.errors import GossamerError, ProtocolError
+from gossamer.core.event import MAX_ATTRIBUTES, MAX_PAYLOAD, NO_WISHES, Attributes, Wishes, check_attributes
+from gossamer.core.names import nanoseconds
+from gossamer.core.receipt import Number, Stamp
+
+MAX_EVENTS = 65_536
+MAX_BODY = 16 * 1024 * 1024
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_payloads = msgspec.msgpack.Decoder(
+    Annotated[list[Annotated[bytes, Meta(max_length=MAX_PAYLOAD)]], Meta(max_length=MAX_EVENTS)]
+).decode
+_decode_attributes = msgspec.msgpack.Decoder(
+    Annotated[
+        list[Annotated[dict[str, Any], Meta(max_length=MAX_ATTRIBUTES)] | None], Meta(max_length=MAX_EVENTS)
+    ]
+).decode
+
+
+class Answer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+    """Which event a feedback parcel answers; the stamp is the one its source made."""
+
+    stamp: Stamp
+    number: Number
+
+
+class Header(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+    """What a forwarder reads.
+
+    sent
+        Nanoseconds on the clock of the source when the parcel was sealed.
+    split
+        Bytes of the body that hold envelopes; 0 if no event has attributes.
+    """
+
+    channel: Number
+    stamp: Stamp
+    sent: Number
+    split: Annotated[int, Meta(ge=0, le=MAX_BODY)]
+    wishes: Wishes | None = None
+    answers: Answer | None = None
+
+
+class Parcel:
+    """A header, and a body that stays closed until somebody asks for events."""
+
+    __slots__ = ("_attributes", "_frame", "_payloads", "body", "header")
+
+    def __init__(self, header: Header, body: bytes, frame: bytes | None = None) -> None:
+        self.header = header
+        self.body = body
+        self._frame = frame
+        self._payloads: list[bytes] | None = None
+        self._attributes: list[Attributes | None] | None = None
+
+    @property
+    def stamp(self) -> Stamp:
+        return self.header.stamp
+
+    @property
+    def wishes(self) -> Wishes:
+        return self.header.wishes or NO_WISHES
+
+    @property
+    def deadline(self) -> int | None:
+        """The instant after which nobody wants it, on the clock of the source."""
+        wishes = self.header.wishes
+        if wishes is None or wishes.expiry is None:
+            return None
+        return self.header.sent + nanoseconds(wishes.expiry)
+
+    @property
+    def payloads(self) -> list[bytes]:
+        if self._payloads is None:
+            self._open()
+        return self._payloads  # type: ignore[return-value]
+
+    @property
+    def attributes(self) -> list[Attributes | None]:
+        """Per event its attributes; an empty list if no event has any."""
+        if self._attributes is None:
+            self._open()
+        return self._attributes  # type: ignore[return-value]
+
+    def _open(self) -> None:
+        """Decode and check the body; raises ProtocolError where it does not fit its header."""
+        split, count = self.header.split, self.header.stamp.count
+        view = memoryview(self.body)
+        attributes: list[Attributes | None] = []
+        try:
+            if split:
+                attributes = _decode_attributes(view[:split])
+                for each in attributes:
+                    if each:
+                        check_attributes(each)
+            payloads = _decode_payloads(view[split:])
+        except (msgspec.MsgspecError, GossamerError, RecursionError) as error:
+            raise ProtocolError("body", str(error), "lists of attributes and payloads") from None
+        if len(payloads) != count or (split and len(attributes) != count):
+            raise ProtocolError("body", f"{len(payloads)} events", f"{count}, as its header says")
+        self._attributes, self._payloads = attributes, payloads
+
+    def __repr__(self) -> str:
+        stamp = self.stamp
+        return f"<parcel {stamp.sequence} of {stamp.source}: events {stamp.first}+{stamp.count}>"
+
+
+def make_body(payloads: Sequence[bytes], attributes: Sequence[Attributes | None]) -> tuple[bytes, int]:
+    """The body and its split; attributes may be empty if no event has any."""
+    if not attributes:
+        return _encode(payloads), 0
+    front = _encode(attributes)
+    return front + _encode(payloads), len(front)

@@ -1,0 +1,146 @@
+"""The open parcel of a channel: collects events until somebody seals it."""
+
+from __future__ import annotations
+
+from gossamer.core.event import NO_WISHES, Attributes, Wishes
+from gossamer.core.names import channel_id
+from gossamer.core.parcel import MAX_EVENTS, Answer, Header, Parcel, make_body
+from gossamer.core.receipt import Notary, Stamp
+
+PARCEL_BYTES = 60 * 1024
+"""Default size at which a parcel is sealed; fits the largest datagram, and stays in the cache."""
+EVENT_OVERHEAD = 5
+"""Bytes that msgpack adds to a payload at most."""
+HEADER_ALLOWANCE = 400
+"""Bytes set aside for prelude and header when a parcel must fit a datagram."""
+
+
+class _Open:
+    """Events alike in their wishes."""
+
+    __slots__ = ("attributes", "first", "payloads", "wishes")
+
+    def __init__(self, first: int, wishes: Wishes) -> None:
+        self.first = first
+        self.wishes = wishes
+        self.payloads: list[bytes] = []
+        self.attributes: list[Attributes | None] = []
+
+
+class Sealer:
+    """Numbers events and makes parcels of them, for one channel of one incarnation of a node."""
+
+    __slots__ = (
+        "_answers",
+        "_channel",
+        "_closed",
+        "_incarnation",
+        "_next",
+        "_notary",
+        "_open",
+        "_sequence",
+        "_size",
+        "limit",
+    )
+
+    def __init__(self, channel: str, incarnation: int, notary: Notary, limit: int = PARCEL_BYTES) -> None:
+        self.limit = limit
+        self._channel = channel_id(channel)
+        self._incarnation = incarnation
+        self._notary = notary
+        self._next = 1
+        self._sequence = 0
+        self._answers = 0
+        self._size = 0
+        self._open: _Open | None = None
+        self._closed: list[_Open] = []
+
+    @property
+    def waiting(self) -> bool:
+        """Whether any event has not been sealed."""
+        return self._open is not None or bool(self._closed)
+
+    @property
+    def full(self) -> bool:
+        """Whether a parcel is complete and should be sealed now."""
+        return bool(self._closed)
+
+    @property
+    def next_number(self) -> int:
+        return self._next
+
+    def add(self, payload: bytes, attributes: Attributes | None = None, wishes: Wishes = NO_WISHES) -> int:
+        """Accept an event; its number."""
+        size = len(payload) + EVENT_OVERHEAD + (_size(attributes) if attributes else 1)
+        group = self._open
+        if group is not None and (
+            group.wishes != wishes or self._size + size > self.limit or len(group.payloads) >= MAX_EVENTS
+        ):
+            self._close(group)
+            group = None
+        number = self._next
+        if group is None:
+            group = self._open = _Open(number, wishes)
+            self._size = HEADER_ALLOWANCE
+        if attributes and not group.attributes:
+            group.attributes.extend([None] * len(group.payloads))
+            group.attributes.append(attributes)
+        elif group.attributes:
+            group.attributes.append(attributes or None)
+        group.payloads.append(payload)
+        self._next = number + 1
+        self._size += size
+        if self._size >= self.limit:
+            self._close(group)
+        return number
+
+    def _close(self, group: _Open) -> None:
+        self._closed.append(group)
+        self._open = None
+
+    def seal(self, address: str, now: int) -> list[Parcel]:
+        """All events accepted so far, as parcels in order."""
+        if self._open is not None:
+            self._close(self._open)
+        groups, self._closed = self._closed, []
+        return [self._parcel(group, address, now) for group in groups]
+
+    def _parcel(self, group: _Open, address: str, now: int) -> Parcel:
+        self._sequence += 1
+        body, split = make_body(group.payloads, group.attributes)
+        stamp = self._stamp(address, self._sequence, group.first, len(group.payloads))
+        wishes = None if group.wishes == NO_WISHES else group.wishes
+        return Parcel(Header(self._channel, stamp, now, split, wishes), body)
+
+    def _stamp(self, address: str, sequence: int, first: int, count: int) -> Stamp:
+        proof = self._notary.prove(self._channel, self._incarnation, sequence, first, count)
+        return Stamp(address, self._incarnation, sequence, first, count, proof)
+
+    def stamp(self, address: str, number: int) -> Stamp:
+        """A stamp for one event accepted here, before its parcel is sealed."""
+        return self._stamp(address, 0, number, 1)
+
+    def answer(
+        self,
+        answers: Answer,
+        address: str,
+        now: int,
+        payload: bytes,
+        attributes: Attributes | None,
+        wishes: Wishes,
+    ) -> Parcel:
+        """A feedback parcel."""
+        self._answers += 1
+        body, split = make_body([payload], [attributes] if attributes else [])
+        stamp = self._stamp(address, 0, self._answers, 1)
+        return Parcel(
+            Header(self._channel, stamp, now, split, None if wishes == NO_WISHES else wishes, answers), body
+        )
+
+
+def _size(attributes: Attributes) -> int:
+    """An upper bound of the encoded size of attributes."""
+    total = 3
+    for name, value in attributes.items():
+        total += 4 * len(name) + 5 + (4 * len(value) + 5 if isinstance(value, str | bytes) else 9)
+    return total

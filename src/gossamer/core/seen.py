@@ -1,0 +1,37 @@
+"""Recognises parcels that have been seen, in bounded memory."""
+
+from __future__ import annotations
+
+from gossamer.core.receipt import Stamp
+
+WINDOW = 4096
+MAX_SOURCES = 10_000
+
+
+class Seen:
+    """Remembers the last parcels of each source.
+
+    A parcel more than ``window`` behind the newest of its source counts as seen: whoever may not deliver
+    twice must rather miss it. Of more than ``sources`` sources the one longest silent is forgotten.
+    """
+
+    __slots__ = ("_recent", "sources", "window")
+
+    def __init__(self, window: int = WINDOW, sources: int = MAX_SOURCES) -> None:
+        self.window, self.sources = window, sources
+        self._recent: dict[tuple[str, int], tuple[int, set[int]]] = {}
+
+    def add(self, stamp: Stamp) -> bool:
+        """Remember a parcel; False if it has been seen before."""
+        key, sequence = (stamp.node, stamp.incarnation), stamp.sequence
+        highest, recent = self._recent.pop(key, (0, set()))
+        new = sequence > highest - self.window and sequence not in recent
+        if new:
+            recent.add(sequence)
+            highest = max(highest, sequence)
+            if len(recent) > 2 * self.window:
+                recent = {each for each in recent if each > highest - self.window}
+        self._recent[key] = (highest, recent)
+        if len(self._recent) > self.sources:
+            del self._recent[next(iter(self._recent))]
+        return new

@@ -1,0 +1,144 @@
+"""Template: the base of every routing protocol.
+
+A template instance is one channel at one node. Its handlers are told what happened and ask the context
+for effects; they never read a clock, roll dice of their own, await or touch a socket. The docstring of a
+template says in three paragraphs what it promises, what it costs and what it needs, as::
+
+    Promises: at most once.
+    Costs: one copy per tree edge with interest behind it.
+    Needs: a tree.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import reduce
+from inspect import cleandoc
+from operator import or_
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+import msgspec
+
+from gossamer.core.context import Context
+from gossamer.core.control import Message, handlers_of
+from gossamer.core.errors import ConfigError, ProtocolError
+from gossamer.core.parcel import Parcel
+
+AT_MOST_ONCE = "at-most-once"
+"""No subscriber gets an event twice, nor one that was not published."""
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of a channel; a template's own subclass says unit, formula and limit of each field."""
+
+
+class Membership(msgspec.Struct, frozen=True):
+    """A subscriber here came or went, or a link to a node came up or went down."""
+
+    change: Literal["subscribed", "unsubscribed", "up", "down"]
+    who: str
+
+
+S = TypeVar("S", bound=Settings)
+
+
+class Template(Generic[S]):
+    """One routing protocol. Subclass it, name it, and answer what you care about."""
+
+    name: ClassVar[str]
+    settings_type: ClassVar[type[Settings]] = Settings
+    promises: ClassVar[frozenset[str]] = frozenset()
+    """Words for what is promised; checkers and audits hold a run against them."""
+    watches: ClassVar[tuple[str, ...]] = ()
+    """Containers whose changes ``on_container`` wants to hear of."""
+
+    _handlers: ClassVar[dict[type[Message], str]] = {}
+    _decoder: ClassVar[msgspec.msgpack.Decoder[Any] | None] = None
+
+    def __init__(self, settings: S) -> None:
+        self.settings = settings
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._handlers = handlers_of(cls)
+        vocabulary = tuple(cls._handlers)
+        cls._decoder = msgspec.msgpack.Decoder(reduce(or_, vocabulary)) if vocabulary else None
+
+    # what happens; the defaults do what needs no protocol
+
+    def on_open(self, ctx: Context) -> None:
+        """The channel has come to this node."""
+
+    def on_publish(self, ctx: Context, parcel: Parcel) -> None:
+        """An application here published."""
+
+    def on_parcel(self, ctx: Context, parcel: Parcel, sender: str) -> None:
+        """A neighbour sent a parcel."""
+        ctx.drop(parcel, "this template takes no parcels from other nodes")
+
+    def on_feedback(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
+        """An answer on its way to one source; sender None means it begins here."""
+        assert parcel.header.answers is not None
+        target = parcel.header.answers.stamp
+        if target.node == ctx.node:
+            ctx.deliver_feedback(parcel)
+            return
+        hop = ctx.toward(target.source)
+        if hop is None or hop == sender:
+            ctx.drop(parcel, "no way to the source")
+        else:
+            ctx.send(hop, parcel)
+
+    def on_timer(self, ctx: Context, name: str) -> None:
+        """A wake asked for earlier."""
+
+    def on_membership(self, ctx: Context, membership: Membership) -> None:
+        """Subscribers here or links of this node changed."""
+
+    def on_container(self, ctx: Context, name: str, value: Any) -> None:
+        """A watched container changed."""
+
+    def on_call(self, ctx: Context, call: int, request: Any) -> None:
+        """An application asks a service; answer with ``ctx.reply(call, …)``."""
+
+    def on_unknown(self, ctx: Context, channel: int, sender: str) -> None:
+        """A neighbour sent something of a channel that does not run here; services only."""
+
+    def matching(self, ctx: Context) -> bool:
+        """Whether somebody, as far as this node knows, listens."""
+        return bool(ctx.subscribers)
+
+    # for the engine
+
+    def dispatch(self, ctx: Context, message: Message, sender: str) -> None:
+        handler = self._handlers.get(type(message))
+        if handler is None:
+            raise ProtocolError("message", type(message).__name__, f"a message of template {self.name!r}")
+        getattr(self, handler)(ctx, message, sender)
+
+    @classmethod
+    def decoder(cls) -> msgspec.msgpack.Decoder[Any]:
+        if cls._decoder is None:
+            raise ProtocolError("kind", "control", f"none: template {cls.name!r} has no control messages")
+        return cls._decoder
+
+    @classmethod
+    def parse(cls, settings: dict[str, Any]) -> Settings:
+        """Settings from plain values; raises ConfigError naming the key."""
+        try:
+            return msgspec.convert(settings, cls.settings_type)
+        except msgspec.ValidationError as error:
+            text, _, path = str(error).partition(" - at `$.")
+            key = path.rstrip("`") or (re.findall(r"field `(\w+)`", text) or [""])[0]
+            known = ", ".join(cls.settings_type.__struct_fields__) or "none"
+            raise ConfigError(f"{text} (settings of {cls.name!r}: {known})", key=key) from None
+
+    @classmethod
+    def described(cls) -> dict[str, str]:
+        """Summary, promise, cost and needs, read from the docstring."""
+        text = cleandoc(cls.__doc__ or "")
+        found = {"summary": text.split("\n\n")[0].replace("\n", " ")}
+        for word in ("Promises", "Costs", "Needs"):
+            part = re.search(rf"^{word}: (.*?)(?=^\w+: |\n\n|\Z)", text, re.DOTALL | re.MULTILINE)
+            found[word.lower()] = " ".join(part[1].split()) if part else ""
+        return found

@@ -1,0 +1,38 @@
+"""The trace: one table of what happened to every parcel and control message, the same from both hosts.
+
+A row is about one parcel or message at one node. Numbers are signed 64-bit integers and times whole
+nanoseconds, which every reader of Parquet understands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+COLUMNS: tuple[tuple[str, str], ...] = (
+    ("position", "int64"),  # running number of the row on this node and incarnation, without gaps
+    ("at", "int64"),  # nanoseconds: wall clock, or virtual time since the beginning of the world
+    ("node", "text"),  # where it happened
+    ("incarnation", "int64"),  # which life of that node
+    ("kind", "text"),  # parcel, feedback, control, member
+    ("action", "text"),  # see below
+    ("channel", "text"),  # name, or # and the id in hex if the node does not know the channel
+    ("source", "text"),  # node that published the parcel; empty for control
+    ("source_incarnation", "int64"),
+    ("sequence", "int64"),  # of the parcel; 0 for feedback and control
+    ("first", "int64"),  # number of the first event meant by this row
+    ("count", "int64"),  # how many events from there on
+    ("peer", "text"),  # sent: to whom, received: from whom, delivered: to which subscription
+    ("bytes", "int64"),  # of the whole frame
+    ("detail", "text"),  # kind of control message, reason of a drop
+)
+"""Name and type of each column, in order."""
+
+PARCEL, FEEDBACK, CONTROL, MEMBER = "parcel", "feedback", "control", "member"
+PUBLISHED, SENT, RECEIVED, DELIVERED, DROPPED = "published", "sent", "received", "delivered", "dropped"
+SUBSCRIBED, UNSUBSCRIBED, UP, DOWN = "subscribed", "unsubscribed", "up", "down"
+
+Row = tuple[int, int, str, int, str, str, str, str, int, int, int, int, str, int, str]
+"""One row, in the order of COLUMNS."""
+
+Recorder = Callable[[Row], None]
+"""Whoever keeps rows: a writer, a hash, a list in a test."""

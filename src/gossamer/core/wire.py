@@ -1,0 +1,203 @@
+"""Frames: what travels between nodes.
+
+::
+
+    magic 'gs' | version | kind | header length (2) | body length (4) | header | body
+
+The prelude is fixed, so a stream can be cut into frames and every length checked before a byte of
+memory is taken for it. Whatever does not fit raises ProtocolError with the field and its limit.
+Nothing is ever unpickled or evaluated.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Any
+
+import msgspec
+
+from gossamer.core.control import Control, Message
+from gossamer.core.errors import GossamerError, ProtocolError
+from gossamer.core.parcel import MAX_BODY, MAX_EVENTS, Header, Parcel
+from gossamer.core.receipt import Number
+
+MAGIC = b"gs"
+VERSION = 1
+PARCEL, FEEDBACK, CONTROL = 1, 2, 3
+KINDS = (PARCEL, FEEDBACK, CONTROL)
+MAX_HEADER = 4096
+MAX_CONTROL = 1024 * 1024
+
+_PRELUDE = struct.Struct(">2sBBHI")
+PRELUDE = _PRELUDE.size
+MAX_FRAME = PRELUDE + MAX_HEADER + MAX_BODY
+
+
+class ControlHeader(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+    channel: Number
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_header = msgspec.msgpack.Decoder(Header).decode
+_decode_control_header = msgspec.msgpack.Decoder(ControlHeader).decode
+
+Item = Parcel | Control
+
+
+def encode(item: Item) -> bytes:
+    """The frame of an item; made once, and for what was received the very bytes that came."""
+    frame = item._frame
+    if frame is None:
+        if isinstance(item, Parcel):
+            kind = PARCEL if item.header.answers is None else FEEDBACK
+            frame = _frame(kind, _encode(item.header), item.body)
+        else:
+            body = _encode(item.message) if item.body is None else item.body
+            frame = _frame(CONTROL, _encode(ControlHeader(item.channel)), body)
+        item._frame = frame
+    return frame
+
+
+def _frame(kind: int, header: bytes, body: bytes) -> bytes:
+    return b"".join((_PRELUDE.pack(MAGIC, VERSION, kind, len(header), len(body)), header, body))
+
+
+def measure(data: bytes | bytearray | memoryview) -> int:
+    """Length of the frame whose prelude stands at the beginning of the data."""
+    magic, version, kind, header, body = _PRELUDE.unpack_from(data)
+    if magic != MAGIC:
+        raise ProtocolError("magic", magic, f"{MAGIC!r}: is this a gossamer node?")
+    if version != VERSION:
+        raise ProtocolError("version", version, f"{VERSION}: both sides must speak the same")
+    if kind not in KINDS:
+        raise ProtocolError("kind", kind, f"one of {KINDS}")
+    if not 0 < header <= MAX_HEADER:
+        raise ProtocolError("header length", header, f"1 to {MAX_HEADER} bytes")
+    limit = MAX_CONTROL if kind == CONTROL else MAX_BODY
+    if body > limit:
+        raise ProtocolError("body length", body, f"at most {limit} bytes")
+    return PRELUDE + header + body  # type: ignore[no-any-return]
+
+
+def decode(frame: bytes) -> Item:
+    """Read the header of one whole frame; the body stays closed."""
+    if len(frame) < PRELUDE:
+        raise ProtocolError("frame length", len(frame), f"at least {PRELUDE} bytes")
+    length = measure(frame)
+    if len(frame) != length:
+        raise ProtocolError("frame length", len(frame), f"{length} bytes, as its prelude says")
+    _, _, kind, header_length, body_length = _PRELUDE.unpack_from(frame)
+    end = PRELUDE + header_length
+    head = memoryview(frame)[PRELUDE:end]
+    if kind == CONTROL:
+        return Control(checked(_decode_control_header, head, ControlHeader).channel, None, frame[end:], frame)
+    header: Header = checked(_decode_header, head, Header)
+    _check(header, kind, body_length)
+    return Parcel(header, frame[end:], frame)
+
+
+def _check(header: Header, kind: int, body_length: int) -> None:
+    stamp = header.stamp
+    if not 0 < stamp.count <= MAX_EVENTS:
+        raise ProtocolError("header.stamp.count", stamp.count, f"1 to {MAX_EVENTS} events")
+    if stamp.first < 1:
+        raise ProtocolError("header.stamp.first", stamp.first, "at least 1")
+    if header.split >= body_length:
+        raise ProtocolError("header.split", header.split, f"less than the body's {body_length} bytes")
+    if (kind == FEEDBACK) != (header.answers is not None):
+        raise ProtocolError("header.answers", header.answers, "present in feedback and nowhere else")
+    if (kind == FEEDBACK) != (stamp.sequence == 0):
+        raise ProtocolError("header.stamp.sequence", stamp.sequence, "0 in feedback and nowhere else")
+    if kind == FEEDBACK and stamp.count != 1:
+        raise ProtocolError("header.stamp.count", stamp.count, "1 in feedback")
+
+
+def decode_message(control: Control, decoder: msgspec.msgpack.Decoder[Any]) -> Message:
+    """The message inside a control frame, in the vocabulary of one template."""
+    if control.message is None:
+        control.message = checked(decoder.decode, control.body or b"", None)
+    return control.message
+
+
+def checked(decode_part: Any, data: bytes | memoryview, shape: type[msgspec.Struct] | None) -> Any:
+    """Decode, and turn whatever is wrong into a ProtocolError that names the field."""
+    try:
+        return decode_part(data)
+    except (msgspec.MsgspecError, GossamerError, RecursionError, UnicodeDecodeError) as error:
+        field, limit = _where(str(error), shape)
+        raise ProtocolError(field, bytes(data[:32]), limit) from None
+
+
+_PATH = re.compile(r" - at `\$((?:\[[^\]]*\]|\.\w+)*)`$")
+
+
+def _where(text: str, shape: type[msgspec.Struct] | None) -> tuple[str, str]:
+    """From msgspec's ``Expected … - at `$[1][3]` `` to ``header.stamp.first`` and the limit."""
+    found = _PATH.search(text)
+    name = "message" if shape is None else "header"
+    if not found:
+        return name, text
+    for step in re.findall(r"\[(\d+)\]|\.(\w+)", found[1]):
+        if shape is not None and step[0]:
+            fields = msgspec.structs.fields(shape)
+            field = fields[int(step[0])]
+            name += f".{field.name}"
+            shape = _struct_in(field.type)
+        else:
+            name += f".{step[0] or step[1]}"
+    return name, text[: found.start()]
+
+
+def _struct_in(kind: Any) -> type[msgspec.Struct] | None:
+    for each in (kind, *getattr(kind, "__args__", ())):
+        if isinstance(each, type) and issubclass(each, msgspec.Struct):
+            return each
+    return None
+
+
+class Framer:
+    """Cuts a stream of bytes into frames, wherever the stream was split. Holds at most one open frame."""
+
+    __slots__ = ("_buffer", "_wanted")
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._wanted = PRELUDE
+
+    def feed(self, data: bytes | bytearray | memoryview) -> list[bytes]:
+        """The frames completed by this piece. Raises ProtocolError; the stream is then beyond repair."""
+        frames: list[bytes] = []
+        view = memoryview(data)
+        position = 0
+        if self._buffer:
+            position = self._fill(view, frames)
+        size = len(view)
+        while size - position >= PRELUDE:
+            length = measure(view[position : position + PRELUDE])
+            if size - position < length:
+                self._wanted = length
+                break
+            frames.append(bytes(view[position : position + length]))
+            position += length
+        if position < size:
+            self._buffer += view[position:]
+        return frames
+
+    def _fill(self, view: memoryview, frames: list[bytes]) -> int:
+        """Complete the open frame as far as the piece reaches; where the rest begins."""
+        position = 0
+        while self._buffer and position < len(view):
+            missing = self._wanted - len(self._buffer)
+            piece = view[position : position + missing]
+            self._buffer += piece
+            position += len(piece)
+            if len(self._buffer) < self._wanted:
+                break
+            if self._wanted == PRELUDE:
+                self._wanted = measure(self._buffer)
+            if len(self._buffer) == self._wanted:
+                frames.append(bytes(self._buffer))
+                self._buffer.clear()
+                self._wanted = PRELUDE
+        return position

@@ -1,0 +1,1 @@
+"""Where traces are kept: one writer for both hosts, one hash for both."""

@@ -1,0 +1,1 @@
+"""Ways to move frames between nodes: one small interface, one file each."""
