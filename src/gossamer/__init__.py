@@ -1,1 +1,72 @@
-"""gossamer."""
+"""gossamer: event dissemination with just the right quality of service."""
+
+from gossamer.core.errors import (
+    AddressInUse,
+    BadAddress,
+    BadEnvelope,
+    BadName,
+    CannotConnect,
+    ChannelExists,
+    Closed,
+    ConfigError,
+    ForgedReceipt,
+    Full,
+    GossamerError,
+    LocalError,
+    NoAnswer,
+    NotATree,
+    ProtocolError,
+    Refused,
+    RemoteError,
+    TooLarge,
+    UnknownChannel,
+    UnknownTemplate,
+)
+from gossamer.core.event import Criteria, Envelope, Wishes
+from gossamer.core.names import Role
+from gossamer.core.receipt import Receipt
+from gossamer.core.template import Settings, Template
+from gossamer.runtime.channel import Channel
+from gossamer.runtime.config import Limits, NodeConfig
+from gossamer.runtime.node import Node, connect, run
+from gossamer.runtime.subscription import ReceivedEvent, Subscription
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AddressInUse",
+    "BadAddress",
+    "BadEnvelope",
+    "BadName",
+    "CannotConnect",
+    "Channel",
+    "ChannelExists",
+    "Closed",
+    "ConfigError",
+    "Criteria",
+    "Envelope",
+    "ForgedReceipt",
+    "Full",
+    "GossamerError",
+    "Limits",
+    "LocalError",
+    "NoAnswer",
+    "Node",
+    "NodeConfig",
+    "NotATree",
+    "ProtocolError",
+    "Receipt",
+    "ReceivedEvent",
+    "Refused",
+    "RemoteError",
+    "Role",
+    "Settings",
+    "Subscription",
+    "Template",
+    "TooLarge",
+    "UnknownChannel",
+    "UnknownTemplate",
+    "Wishes",
+    "connect",
+    "run",
+]

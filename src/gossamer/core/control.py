@@ -1,8 +1,8 @@
 """Control messages: what template instances of one channel say to each other.
 
 A template defines its own as frozen structs (``class Join(Message, frozen=True): ...``); the class name
-is the tag on the wire. Every list, text and mapping in a message has a stated ``max_length``: limits hold before
-memory is taken.
+is the tag on the wire. Every list, text and mapping in a message has a stated ``max_length``: limits hold
+before memory is taken.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from gossamer.core.event import MAX_PAYLOAD, NO_ENVELOPE, Criteria, Envelope
 from gossamer.core.names import Role, channel_id, check_node
 from gossamer.core.parcel import Answer, Parcel
 from gossamer.core.receipt import Notary, Receipt, Stamp
-from gossamer.core.sealer import Sealer
+from gossamer.core.sealer import PARCEL_BYTES, Sealer
 from gossamer.core.template import Membership, Template
 from gossamer.core.wire import Item, decode_message, encode
 
@@ -74,6 +74,7 @@ class Engine:
         self.now = 0
         self.containers: dict[str, Any] = {}
         self.drops: Counter[str] = Counter()
+        self._parcel_bytes = PARCEL_BYTES
         self._templates = templates
         self._dice = dice
         self._recorder = recorder
@@ -93,6 +94,17 @@ class Engine:
         """The path from the backbone down to this node."""
         server: str | None = self.containers.get(SERVER)
         return f"{server}/{self.node}" if server else self.node
+
+    @property
+    def parcel_bytes(self) -> int:
+        """Size at which parcels of this node are sealed."""
+        return self._parcel_bytes
+
+    @parcel_bytes.setter
+    def parcel_bytes(self, limit: int) -> None:
+        self._parcel_bytes = limit
+        for instance in self._instances.values():
+            instance.sealer.limit = limit
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -206,6 +218,13 @@ class Engine:
         self._drop(item, reason, peer)
         return self._done()
 
+    def discard(self, now: int, subscription: int, parcel: Parcel, picks: Iterable[int], reason: str) -> None:
+        """The host could not keep some events of a delivered parcel for a subscription."""
+        self.now = now
+        self.drops[reason] += 1
+        for first, count in _runs(parcel.stamp, picks):
+            self._trace_parcel(trace.DROPPED, parcel, str(subscription), reason, first, count)
+
     def wake(self, now: int, channel: int, name: str) -> list[Effect]:
         """A wake is due."""
         self.now = now
@@ -296,7 +315,9 @@ class Engine:
             rng=self._dice(channel),
             containers=self.containers,
         )
-        instance = Instance(context, template, Sealer(channel, self.incarnation, self.notary))
+        instance = Instance(
+            context, template, Sealer(channel, self.incarnation, self.notary, self._parcel_bytes)
+        )
         self._instances[context.id] = instance
         template.on_open(self._context(instance))
         return instance
@@ -459,7 +480,7 @@ class Engine:
         )
 
 
-def _runs(stamp: Stamp, picks: tuple[int, ...] | None) -> Iterable[tuple[int, int]]:
+def _runs(stamp: Stamp, picks: Iterable[int] | None) -> Iterable[tuple[int, int]]:
     """Picked events as (first number, how many) of consecutive ones."""
     if picks is None:
         return ((stamp.first, stamp.count),)

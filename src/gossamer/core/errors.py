@@ -134,7 +134,7 @@ class BadEnvelope(LocalError):
 
     def __init__(self, field: str, value: object, rule: str) -> None:
         self.field, self.value, self.rule = field, value, rule
-        super().__init__(f"envelope {field} is {value!r:.80}: {rule}")
+        super().__init__(f"event's {field} is {value!r:.80}: {rule}")
 
 
 class NotATree(LocalError):
@@ -170,7 +170,7 @@ class Closed(LocalError):
 
     def __init__(self, what: str) -> None:
         self.what = what
-        super().__init__(f"{what} is closed: open a new one")
+        super().__init__(f"{what} is closed: open it again")
 
 
 class ProtocolError(RemoteError):

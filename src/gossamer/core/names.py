@@ -22,7 +22,8 @@ SERVICE_PREFIX = "gossamer."
 
 NANOSECONDS = 1_000_000_000
 
-_NODE = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NODE_NAME}}}")
+NODE_PATTERN = rf"[A-Za-z0-9_.-]{{1,{MAX_NODE_NAME}}}"
+_NODE = re.compile(NODE_PATTERN)
 _CHANNEL = re.compile(rf"[^\s\x00-\x1f\x7f]{{1,{MAX_CHANNEL_NAME}}}")
 
 

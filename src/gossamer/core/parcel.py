@@ -14,7 +14,15 @@ import msgspec
 from msgspec import Meta
 
 from gossamer.core.errors import GossamerError, ProtocolError
-from gossamer.core.event import MAX_ATTRIBUTES, MAX_PAYLOAD, NO_WISHES, Attributes, Wishes, check_attributes
+from gossamer.core.event import (
+    MAX_ATTRIBUTES,
+    MAX_PAYLOAD,
+    NO_WISHES,
+    Attributes,
+    Envelope,
+    Wishes,
+    check_attributes,
+)
 from gossamer.core.names import nanoseconds
 from gossamer.core.receipt import Number, Stamp
 
@@ -118,6 +126,40 @@ class Parcel:
     def __repr__(self) -> str:
         stamp = self.stamp
         return f"<parcel {stamp.sequence} of {stamp.source}: events {stamp.first}+{stamp.count}>"
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """One event of a parcel that has been opened."""
+
+    parcel: Parcel
+    index: int
+    payload: bytes
+
+    @property
+    def number(self) -> int:
+        """Consecutive per source and channel, from 1."""
+        return self.parcel.header.stamp.first + self.index
+
+    @property
+    def source(self) -> str:
+        """The node that published it."""
+        return self.parcel.header.stamp.node
+
+    @property
+    def sent(self) -> int:
+        """Nanoseconds on the clock of the source when it left."""
+        return self.parcel.header.sent
+
+    @property
+    def attributes(self) -> Attributes:
+        """The attributes of its envelope."""
+        attributes = self.parcel.attributes
+        return (attributes[self.index] or {}) if attributes else {}
+
+    @property
+    def envelope(self) -> Envelope:
+        """Attributes and wishes."""
+        return Envelope(self.attributes, self.parcel.wishes)
 
 
 def make_body(payloads: Sequence[bytes], attributes: Sequence[Attributes | None]) -> tuple[bytes, int]:

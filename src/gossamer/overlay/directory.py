@@ -162,9 +162,9 @@ class Directory(Template[Settings]):
             case Clone(entry):
                 return self._clone(ctx, call, entry)
             case Lookup(channel):
-                entry = self.entries.get(channel)
-                close = tuple(get_close_matches(channel, self.entries, n=3)) if entry is None else ()
-                return Answered(call, (entry,) if entry else (), close)
+                known = self.entries.get(channel)
+                close = () if known else tuple(get_close_matches(channel, self.entries, n=3))
+                return Answered(call, (known,) if known else (), close)
             case Listing(after):
                 names = sorted(name for name in self.entries if name > after)[:ENTRIES_AT_ONCE]
                 return Answered(call, tuple(self.entries[name] for name in names))

@@ -1,1 +1,1 @@
-
+"""The asyncio host: real sockets, wall time, applications."""

@@ -72,6 +72,7 @@ class Multicast(Template[MulticastSettings]):
         super().__init__(settings)
         self.seen = Seen(settings.window)
         self.told: dict[str, Told] = {}
+        self.version = 0
         self.interests: dict[str, Interest] = {}
 
     # parcels
@@ -145,9 +146,8 @@ class Multicast(Template[MulticastSettings]):
             if told is None or told.wanted != wanted:
                 if told is None and not wanted:
                     continue
-                told = self.told[neighbour] = Told(
-                    max(ctx.now, told.version + 1 if told else 0), wanted, False
-                )
+                self.version = max(ctx.now, self.version + 1)
+                told = self.told[neighbour] = Told(self.version, wanted, False)
                 ctx.send(neighbour, Interest(told.version, wanted))
             elif again and not told.heard:
                 ctx.send(neighbour, Interest(told.version, wanted))

@@ -50,7 +50,8 @@ class TraceWriter:
         if not self._open:
             return
         rows, self._open = self._open, []
-        arrays = [pa.array(column, field.type) for column, field in zip(zip(*rows), SCHEMA, strict=True)]
+        columns = zip(*rows, strict=True)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
         self.segments += 1
         self.rows += len(rows)
         name = f"{self.name}-{self.segments:06d}.parquet"

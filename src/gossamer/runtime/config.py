@@ -1,0 +1,90 @@
+"""Settings of a node: what ``connect`` takes as arguments and ``gossamer up`` as a TOML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from gossamer.core.config import parse
+from gossamer.core.errors import ConfigError
+from gossamer.core.names import Role
+
+Seconds = Annotated[float, Meta(gt=0, le=3600)]
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Bounds of a node.
+
+    queue_bytes
+        Bytes that may wait on a link before whoever feeds it has to wait too.
+    patience
+        Seconds that feeders wait for a link that takes nothing; then what is meant for it is dropped and
+        counted until it takes something again.
+    heartbeat
+        Seconds between signs of life on a link.
+    silence, datagram_silence
+        Seconds without a sign of life after which a link counts as dead: on connections that know when
+        they break, and on datagrams, which do not.
+    answer
+        Seconds that opening a link or asking the directory may take.
+    drain
+        Seconds that closing waits for what is pending.
+    """
+
+    queue_bytes: Annotated[int, Meta(ge=65536, le=2**30)] = 4 * 1024 * 1024
+    patience: Seconds = 2.0
+    heartbeat: Seconds = 1.0
+    silence: Seconds = 20.0
+    datagram_silence: Seconds = 5.0
+    answer: Seconds = 5.0
+    drain: Seconds = 2.0
+
+
+class ChannelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A channel that a node makes when it starts."""
+
+    name: str
+    template: str
+    settings: dict[str, Any] = {}
+
+
+class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A node.
+
+    name
+        Unique in its network; made up if empty.
+    role
+        backbone, secondary, client or peer.
+    listen, connect
+        Addresses to accept connections at, and to connect to. A client or secondary server uses one
+        ``connect`` address at a time and moves on to the next when it fails.
+    tree
+        Edges between names of backbone nodes or peers; without it every link to one is an edge.
+    trace
+        Folder for traces; empty writes none.
+    run
+        Name of the run in the trace; made up if empty.
+    """
+
+    name: str = ""
+    role: Role = Role.BACKBONE
+    listen: tuple[str, ...] = ()
+    connect: tuple[str, ...] = ()
+    tree: tuple[tuple[str, str], ...] = ()
+    trace: str = ""
+    run: str = ""
+    channel: tuple[ChannelConfig, ...] = ()
+    limits: Limits = Limits()
+
+
+def load(path: str | Path) -> NodeConfig:
+    """Read a node's TOML file; raises ConfigError naming key and line."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(f"cannot be read: {reason}", file=str(path)) from None
+    return parse(text, NodeConfig, str(path))

@@ -1,0 +1,382 @@
+"""A node as an application holds it: ``async with gossamer.connect(...) as node``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import secrets
+import time
+from collections.abc import Coroutine, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from gossamer import catalog
+from gossamer.core.engine import Engine
+from gossamer.core.errors import (
+    BadAddress,
+    BadName,
+    CannotConnect,
+    ChannelExists,
+    Closed,
+    GossamerError,
+    NoAnswer,
+    Refused,
+    UnknownChannel,
+    UnknownTemplate,
+)
+from gossamer.core.names import Role, check_channel, check_node
+from gossamer.core.template import Template
+from gossamer.core.trace import Recorder
+from gossamer.core.tree import Tree
+from gossamer.overlay.directory import Answered, Clone, Directory, Entry, Listing, Lookup
+from gossamer.runtime.channel import Channel
+from gossamer.runtime.config import Limits, NodeConfig
+from gossamer.runtime.host import Host
+from gossamer.runtime.link import Link
+from gossamer.transports.base import Listener, Transport
+
+log = logging.getLogger("gossamer")
+T = TypeVar("T")
+
+TRACE_FLUSH = 5.0
+"""Seconds after which rows of the trace are written even if their segment is not full."""
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """``asyncio.run`` on uvloop where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(main)
+    return uvloop.run(main)
+
+
+def connect(
+    *addresses: str,
+    name: str = "",
+    role: Role | str | None = None,
+    listen: str | Iterable[str] = (),
+    tree: Iterable[tuple[str, str]] = (),
+    trace: str | Path = "",
+    run: str = "",
+    limits: Limits | None = None,
+    transports: Iterable[Transport] = (),
+) -> Node:
+    """A node, to be used as ``async with connect(...) as node``.
+
+    Without arguments: a node inside this program, with nothing to start. With addresses: a client of the
+    node that answers at the first of them that does. With ``listen``: a node that others connect to.
+    """
+    listening = (listen,) if isinstance(listen, str) else tuple(listen)
+    if role is None:
+        role = Role.CLIENT if addresses and not listening else Role.BACKBONE
+    try:
+        role = Role(role)
+    except ValueError:
+        raise BadName("role", str(role), f"one of {', '.join(Role)}") from None
+    config = NodeConfig(
+        name=name,
+        role=role,
+        listen=listening,
+        connect=addresses,
+        tree=tuple((a, b) for a, b in tree),
+        trace=str(trace),
+        run=run,
+        limits=limits or Limits(),
+    )
+    return Node(config, transports=transports)
+
+
+class NodeDirectory:
+    """The channels of the network, as this node can see them."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    async def clone(self, template: str, name: str, settings: Mapping[str, Any] | None = None) -> Entry:
+        """Make a channel from a template.
+
+        Doing it twice is fine; raises ChannelExists if the name is taken by another kind of channel.
+        """
+        check_channel(name)
+        templates = self._node.templates
+        if template not in templates:
+            raise UnknownTemplate(template, templates)
+        given = dict(settings or {})
+        templates[template].parse(given)
+        wanted = Entry(name, template, given)
+        answer = await self._node.ask(Clone(wanted), f"cloning {name!r}")
+        found = answer.entries[0]
+        if not found.same(wanted) and (settings is not None or found.template != template):
+            raise ChannelExists(name, found.made_of, wanted.made_of)
+        return found
+
+    async def lookup(self, name: str) -> Entry:
+        """What a channel is made of; raises UnknownChannel."""
+        answer = await self._node.ask(Lookup(check_channel(name)), f"looking up {name!r}")
+        if not answer.entries:
+            raise UnknownChannel(name, answer.close)
+        return answer.entries[0]
+
+    async def list(self) -> list[Entry]:
+        """Every channel, by name."""
+        found: list[Entry] = []
+        while True:
+            after = found[-1].name if found else ""
+            answer = await self._node.ask(Listing(after), "listing channels")
+            if not answer.entries:
+                return found
+            found.extend(answer.entries)
+
+
+class Node:
+    """A place where channels run. Made by ``connect`` or from a NodeConfig."""
+
+    def __init__(
+        self, config: NodeConfig, *, transports: Iterable[Transport] = (), patient: bool = False
+    ) -> None:
+        self.config = config
+        self.name = check_node(config.name) if config.name else f"node-{secrets.token_hex(4)}"
+        self.templates: Mapping[str, type[Template[Any]]] = catalog.templates()
+        self.directory = NodeDirectory(self)
+        self._patient = patient
+        self._given = {each.scheme: each for each in transports}
+        self._kinds = catalog.transports()
+        self._listeners: list[Listener] = []
+        self._channels: dict[str, Channel] = {}
+        self._recorder: Any = None
+        self._host: Host | None = None
+        self._background: list[asyncio.Task[None]] = []
+        for address in (*config.listen, *config.connect):
+            self._transport(address)
+        self._tree = Tree(config.tree) if config.tree else None
+
+    # opening
+
+    async def __aenter__(self) -> Node:
+        incarnation = time.time_ns() // 1_000_000
+        seed = int.from_bytes(os.urandom(8), "big")
+        engine = Engine(
+            self.name,
+            templates=self.templates,
+            dice=lambda label: random.Random(f"{seed}/{label}"),
+            secret=os.urandom(32),
+            role=self.config.role,
+            incarnation=incarnation,
+            services=[Directory(self.templates)],
+            recorder=self._open_trace(incarnation),
+        )
+        self._host = Host(engine, self.config.limits, self._tree)
+        try:
+            await self._start(self._host)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    def _open_trace(self, incarnation: int) -> Recorder | None:
+        if not self.config.trace:
+            return None
+        from gossamer.traces.writer import TraceWriter  # pyarrow is heavy; only who traces pays for it
+
+        run = self.config.run or f"live-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
+        self._recorder = TraceWriter(self.config.trace, run, f"{self.name}-{incarnation}")
+        return self._recorder  # type: ignore[no-any-return]
+
+    async def _start(self, host: Host) -> None:
+        for address in self.config.listen:
+            self._listeners.append(await self._transport(address).listen(address, host.accept))
+        if self._recorder is not None:
+            self._background.append(asyncio.create_task(self._flush_trace()))
+        if self.config.connect:
+            await self._reach(host)
+        for each in self.config.channel:
+            await self.directory.clone(each.template, each.name, each.settings)
+
+    def _transport(self, address: str) -> Transport:
+        scheme, separator, _ = address.partition("://")
+        if not separator:
+            raise BadAddress(address, "expected scheme://host:port, such as tcp://127.0.0.1:7400")
+        if scheme not in self._given:
+            if scheme not in self._kinds:
+                raise BadAddress(address, f"no transport for {scheme!r}; known: {', '.join(self._kinds)}")
+            self._given[scheme] = self._kinds[scheme]()
+        return self._given[scheme]
+
+    async def _reach(self, host: Host) -> None:
+        """Open links to the configured addresses and keep them open."""
+        addresses = self.config.connect
+        alternatives = self.config.role in (Role.CLIENT, Role.SECONDARY)
+        host.wants_server = alternatives
+        groups = [addresses] if alternatives else [(each,) for each in addresses]
+        for group in groups:
+            link = None
+            try:
+                link = await self._first(host, group)
+            except GossamerError as error:
+                if not self._patient:
+                    raise
+                log.warning("%s; trying again", error)
+            self._background.append(asyncio.create_task(self._keep(host, group, link)))
+
+    async def _first(self, host: Host, addresses: Iterable[str]) -> Link:
+        """A link to the first address that answers."""
+        failure: GossamerError | None = None
+        for address in addresses:
+            try:
+                return await self._link(host, address)
+            except GossamerError as error:
+                failure = failure or error
+        assert failure is not None
+        raise failure
+
+    async def _link(self, host: Host, address: str) -> Link:
+        seconds = self.config.limits.answer
+        links: list[Link] = []
+
+        def accept(connection: Any) -> Link:
+            links.append(host.open(connection))
+            return links[-1]
+
+        try:
+            async with asyncio.timeout(seconds):
+                await self._transport(address).connect(address, accept)
+                await asyncio.shield(links[0].greeted)
+                return links[0]
+        except TimeoutError:
+            reason = f"no greeting within {seconds:g} s"
+        except Refused as error:
+            raise Refused(address, error.reason) from None
+        except CannotConnect:
+            raise
+        except (GossamerError, OSError) as error:
+            reason = str(error)
+        for link in links:
+            link.connection.abort()
+        raise CannotConnect(address, reason)
+
+    async def _keep(self, host: Host, addresses: tuple[str, ...], link: Link | None) -> None:
+        """Reconnect, slower and slower, for as long as the node lives."""
+        delay = 0.1
+        while True:
+            if link is not None:
+                await link.gone.wait()
+                delay = 0.1
+            await asyncio.sleep(delay * random.uniform(0.5, 1.0))
+            delay = min(2 * delay, 5.0)
+            try:
+                link = await self._first(host, addresses)
+            except Refused as error:
+                link = None
+                if error.reason:
+                    log.error("%s", error)
+                    delay = 5.0
+            except GossamerError as error:
+                link = None
+                log.debug("%s", error)
+
+    async def _flush_trace(self) -> None:
+        while True:
+            await asyncio.sleep(TRACE_FLUSH)
+            self._recorder.flush()
+
+    # use
+
+    @property
+    def _running(self) -> Host:
+        if self._host is None or self._host.closed:
+            raise Closed(f"node {self.name!r}")
+        return self._host
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where others can connect to this node."""
+        return [listener.address for listener in self._listeners]
+
+    @property
+    def peers(self) -> list[str]:
+        """Names of the nodes this one is linked to."""
+        return sorted(self._running.links)
+
+    @property
+    def drops(self) -> dict[str, int]:
+        """What was dropped here, by reason: parcels and messages that ended, and faults contained."""
+        host = self._host
+        return {**host.engine.drops, **host.faults} if host else {}
+
+    async def channel(
+        self,
+        name: str,
+        template: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        linger: float = 0.0,
+    ) -> Channel:
+        """A channel: with a template it is cloned if absent, without one it must exist.
+
+        linger
+            Seconds that an event may wait for others to share its parcel; 0 sends when the loop turns.
+        """
+        if template is None:
+            entry = await self.directory.lookup(name)
+        else:
+            entry = await self.directory.clone(template, name, settings)
+        host = self._running
+        channel = self._channels.get(name)
+        if channel is None:
+            if entry.template not in self.templates:
+                raise UnknownTemplate(entry.template, self.templates)
+            host.do(host.engine.run(host.now(), entry))
+            channel = self._channels[name] = Channel(host, entry, linger)
+        return channel
+
+    async def ask(self, question: Clone | Lookup | Listing, what: str) -> Answered:
+        """Ask the directory; raises NoAnswer or Refused."""
+        host, seconds = self._running, self.config.limits.answer
+        try:
+            async with asyncio.timeout(seconds):
+                answer: Answered = await host.ask(Directory.name, question)
+        except TimeoutError:
+            raise NoAnswer(what, seconds) from None
+        if answer.refusal:
+            raise Refused("the directory", answer.refusal)
+        return answer
+
+    async def drain(self) -> None:
+        """Wait until everything published has left this node, within the drain limit."""
+        try:
+            async with asyncio.timeout(self.config.limits.drain):
+                for channel in self._channels.values():
+                    await channel.drain()
+        except TimeoutError:
+            log.warning("%d bytes were still pending when draining ended", self._running.pending)
+
+    # closing
+
+    async def close(self) -> None:
+        """Drain, say goodbye, close. Safe to call twice."""
+        host = self._host
+        if host is None or host.closed:
+            return
+        for task in self._background:
+            task.cancel()
+        await self.drain()
+        for listener in self._listeners:
+            await listener.close()
+        for channel in self._channels.values():
+            channel.close()
+        await host.close()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        if self._recorder is not None:
+            self._recorder.close()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<node {self.name!r} ({self.config.role})>"
