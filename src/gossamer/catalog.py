@@ -46,6 +46,9 @@ class Catalog(Mapping[str, type[T]]):
             )
         return found
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._points
+
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._points))
 

@@ -15,31 +15,17 @@ from gossamer.core import trace
 from gossamer.core.context import SERVER, ChannelSpec, Context, Dice
 from gossamer.core.control import Control
 from gossamer.core.effect import Deliver, DeliverFeedback, Drop, Effect, Matching, Send
-from gossamer.core.errors import ProtocolError, TooLarge, UnknownChannel, UnknownTemplate
-from gossamer.core.event import MAX_PAYLOAD, NO_ENVELOPE, Criteria, Envelope
+from gossamer.core.errors import ProtocolError, UnknownChannel, UnknownTemplate
+from gossamer.core.event import NO_ENVELOPE, Criteria, Envelope
+from gossamer.core.hold import Hold
+from gossamer.core.instance import Instance
 from gossamer.core.names import Role, channel_id, check_node
 from gossamer.core.parcel import Answer, Parcel
-from gossamer.core.receipt import Notary, Receipt, Stamp
+from gossamer.core.receipt import Notary, Receipt
 from gossamer.core.sealer import PARCEL_BYTES, Sealer
 from gossamer.core.template import Membership, Template
-from gossamer.core.wire import Item, decode_message, encode
-
-MAX_HELD = 64
-"""Frames of one unknown channel that wait for the directory's answer; also how many such channels."""
-MAX_HELD_BYTES = 4 * 1024 * 1024
-"""Bytes of all frames that wait so."""
-
-
-class Instance:
-    """A channel as it runs here."""
-
-    __slots__ = ("context", "matching", "sealer", "template")
-
-    def __init__(self, context: Context, template: Template[Any], sealer: Sealer) -> None:
-        self.context = context
-        self.template = template
-        self.sealer = sealer
-        self.matching = False
+from gossamer.core.tracer import Tracer, runs
+from gossamer.core.wire import Item, decode_message
 
 
 class Engine:
@@ -77,14 +63,12 @@ class Engine:
         self._parcel_bytes = PARCEL_BYTES
         self._templates = templates
         self._dice = dice
-        self._recorder = recorder
-        self._position = 0
+        self._tracer = Tracer(node, incarnation, recorder)
         self._effects: list[Effect] = []
         self._changed: deque[str] = deque()
         self._subscription = 0
         self._instances: dict[int, Instance] = {}
-        self._held: dict[int, list[tuple[str, Item]]] = {}
-        self._held_bytes = 0
+        self._hold = Hold()
         self._services: list[Instance] = [self._start(service.name, service) for service in services]
 
     # what the host may read
@@ -154,22 +138,20 @@ class Engine:
         """An application asks a service; a Reply with the same number will follow, now or later."""
         self.now = now
         instance = self._instance(service)
-        instance.template.on_call(self._context(instance), call, request)
+        instance.template.on_call(instance.at(self.now), call, request)
         return self._done()
 
     # inputs: events
 
     def publish(self, channel: str, payload: bytes, envelope: Envelope = NO_ENVELOPE) -> int:
         """Accept an event into the channel's open parcel; its number. It leaves with ``seal``."""
-        if len(payload) > MAX_PAYLOAD:
-            raise TooLarge("payload", len(payload), MAX_PAYLOAD)
         return self._instance(channel).sealer.add(payload, envelope.attributes, envelope.wishes)
 
     def seal(self, now: int, channel: str) -> list[Effect]:
         """Close the open parcel of a channel and let its template route it."""
         self.now = now
         instance = self._instance(channel)
-        context = self._context(instance)
+        context = instance.at(self.now)
         for parcel in instance.sealer.seal(self.address, now):
             self._trace_parcel(trace.PUBLISHED, parcel, "")
             instance.template.on_publish(context, parcel)
@@ -180,8 +162,6 @@ class Engine:
     ) -> tuple[Receipt, list[Effect]]:
         """Answer an event; raises ForgedReceipt unless this node made the receipt."""
         self.now = now
-        if len(payload) > MAX_PAYLOAD:
-            raise TooLarge("payload", len(payload), MAX_PAYLOAD)
         instance = self._instance(channel)
         self.notary.check(receipt, channel)
         parcel = instance.sealer.answer(
@@ -193,7 +173,7 @@ class Engine:
             envelope.wishes,
         )
         self._trace_parcel(trace.PUBLISHED, parcel, receipt.source)
-        instance.template.on_feedback(self._context(instance), parcel, None)
+        instance.template.on_feedback(instance.at(self.now), parcel, None)
         return self.notary.receipt(channel, parcel.stamp, parcel.stamp.first), self._done()
 
     # inputs: the network
@@ -222,7 +202,7 @@ class Engine:
         """The host could not keep some events of a delivered parcel for a subscription."""
         self.now = now
         self.drops[reason] += 1
-        for first, count in _runs(parcel.stamp, picks):
+        for first, count in runs(parcel.stamp, picks):
             self._trace_parcel(trace.DROPPED, parcel, str(subscription), reason, first, count)
 
     def wake(self, now: int, channel: int, name: str) -> list[Effect]:
@@ -230,7 +210,7 @@ class Engine:
         self.now = now
         instance = self._instances.get(channel)
         if instance is not None:
-            instance.template.on_timer(self._context(instance), name)
+            instance.template.on_timer(instance.at(self.now), name)
             self._compare(instance)
         return self._done()
 
@@ -249,9 +229,12 @@ class Engine:
         if kind is None:
             raise UnknownTemplate(spec.template, self._templates)
         instance = self._start(spec.name, kind(kind.parse(dict(spec.settings))))
-        for sender, item in self._held.pop(instance.context.id, ()):
-            self._held_bytes -= len(encode(item))
-            self._receive(sender, item)
+        self._compare(instance)
+        for sender, item in self._hold.release(instance.context.id):
+            try:
+                self._receive(sender, item)
+            except ProtocolError as error:
+                self._drop(item, f"{error.field} makes no sense")
 
     def put(self, name: str, value: object) -> None:
         if self.containers.get(name) != value:
@@ -273,7 +256,7 @@ class Engine:
                 if not picks:
                     continue
             self._emit(Deliver(context.id, subscription, parcel, picks, sender))
-            for first, count in _runs(parcel.stamp, picks):
+            for first, count in runs(parcel.stamp, picks):
                 self._trace_parcel(trace.DELIVERED, parcel, str(subscription), first=first, count=count)
 
     def deliver_feedback(self, context: Context, parcel: Parcel) -> None:
@@ -300,10 +283,6 @@ class Engine:
             raise UnknownChannel(channel, self.channels)
         return instance
 
-    def _context(self, instance: Instance) -> Context:
-        instance.context.now = self.now
-        return instance.context
-
     def _start(self, channel: str, template: Template[Any]) -> Instance:
         context = Context(
             node=self.node,
@@ -319,7 +298,7 @@ class Engine:
             context, template, Sealer(channel, self.incarnation, self.notary, self._parcel_bytes)
         )
         self._instances[context.id] = instance
-        template.on_open(self._context(instance))
+        template.on_open(instance.at(self.now))
         return instance
 
     def _receive(self, sender: str, item: Item) -> None:
@@ -329,45 +308,34 @@ class Engine:
         header = item.header
         instance = self._instances.get(header.channel)
         if instance is None:
-            self._hold(sender, item, header.channel)
+            self._wonder(sender, item, header.channel)
             return
         self._trace_parcel(trace.RECEIVED, item, sender)
         deadline = item.deadline
         if deadline is not None and self.now > deadline:
             self._drop(item, "expired")
         elif header.answers is not None:
-            instance.template.on_feedback(self._context(instance), item, sender)
+            instance.template.on_feedback(instance.at(self.now), item, sender)
         else:
-            instance.template.on_parcel(self._context(instance), item, sender)
+            instance.template.on_parcel(instance.at(self.now), item, sender)
 
     def _receive_control(self, sender: str, control: Control) -> None:
         instance = self._instances.get(control.channel)
         if instance is None:
-            self._hold(sender, control, control.channel)
+            self._wonder(sender, control, control.channel)
             return
         message = decode_message(control, instance.template.decoder())
-        if self._recorder:
-            name = instance.context.channel
-            detail = type(message).__name__
-            self._row(
-                trace.CONTROL, trace.RECEIVED, name, peer=sender, size=len(encode(control)), detail=detail
-            )
-        instance.template.dispatch(self._context(instance), message, sender)
+        self._trace_item(trace.RECEIVED, control, sender, "")
+        instance.template.dispatch(instance.at(self.now), message, sender)
         self._compare(instance)
 
-    def _hold(self, sender: str, item: Item, channel: int) -> None:
+    def _wonder(self, sender: str, item: Item, channel: int) -> None:
         """Keep what came for an unknown channel, within bounds, and ask the services about it."""
-        held = self._held.get(channel)
-        if held is None and self._services and len(self._held) < MAX_HELD:
-            held = self._held[channel] = []
-        size = len(encode(item))
-        if held is None or len(held) >= MAX_HELD or self._held_bytes + size > MAX_HELD_BYTES:
-            self._drop(item, "unknown channel")
-        else:
-            held.append((sender, item))
-            self._held_bytes += size
+        given_up = self._hold.keep(channel, sender, item) if self._services else [item]
+        for each in given_up:
+            self._drop(each, "unknown channel")
         for service in self._services:
-            service.template.on_unknown(self._context(service), channel, sender)
+            service.template.on_unknown(service.at(self.now), channel, sender)
 
     def _link(self, now: int, peer: str, change: Any) -> list[Effect]:
         self.now = now
@@ -376,9 +344,8 @@ class Engine:
         return self._done()
 
     def _member(self, instance: Instance, change: Any, who: str) -> None:
-        if self._recorder:
-            self._row(trace.MEMBER, change, instance.context.channel, peer=who)
-        instance.template.on_membership(self._context(instance), Membership(change, who))
+        self._tracer.member(self.now, change, instance.context.channel, who)
+        instance.template.on_membership(instance.at(self.now), Membership(change, who))
         self._compare(instance)
 
     def _compare(self, instance: Instance) -> None:
@@ -393,7 +360,7 @@ class Engine:
             for instance in tuple(self._instances.values()):
                 if name in instance.template.watches:
                     value = self.containers[name]
-                    instance.template.on_container(self._context(instance), name, value)
+                    instance.template.on_container(instance.at(self.now), name, value)
                     self._compare(instance)
         effects, self._effects = self._effects, []
         return effects
@@ -403,7 +370,7 @@ class Engine:
             self._drop(effect.item, effect.reason)
             return
         self._effects.append(effect)
-        if self._recorder and isinstance(effect, Send):
+        if self._tracer and isinstance(effect, Send):
             for peer in effect.to:
                 self._trace_item(trace.SENT, effect.item, peer, "")
 
@@ -417,78 +384,16 @@ class Engine:
     def _trace_item(self, action: str, item: Item, peer: str, detail: str) -> None:
         if isinstance(item, Parcel):
             self._trace_parcel(action, item, peer, detail)
-        elif self._recorder:
-            kind = detail or type(item.message).__name__
-            size = len(encode(item))
-            self._row(trace.CONTROL, action, self._name(item.channel), peer=peer, size=size, detail=kind)
+        elif self._tracer:
+            self._tracer.control(self.now, action, self._name(item.channel), item, peer, detail)
 
     def _trace_parcel(
         self, action: str, parcel: Parcel, peer: str, detail: str = "", first: int = 0, count: int = 0
     ) -> None:
-        if self._recorder:
-            header, stamp = parcel.header, parcel.header.stamp
-            self._row(
-                trace.PARCEL if header.answers is None else trace.FEEDBACK,
-                action,
-                self._name(header.channel),
-                stamp=stamp,
-                first=first or stamp.first,
-                count=count or stamp.count,
-                peer=peer,
-                size=len(encode(parcel)),
-                detail=detail,
-            )
+        if self._tracer:
+            name = self._name(parcel.header.channel)
+            self._tracer.parcel(self.now, action, name, parcel, peer, detail, first, count)
 
     def _name(self, channel: int) -> str:
         instance = self._instances.get(channel)
         return instance.context.channel if instance else f"#{channel:016x}"
-
-    def _row(
-        self,
-        kind: str,
-        action: str,
-        channel: str,
-        *,
-        stamp: Stamp | None = None,
-        first: int = 0,
-        count: int = 0,
-        peer: str = "",
-        size: int = 0,
-        detail: str = "",
-    ) -> None:
-        assert self._recorder is not None
-        source, life, sequence = (stamp.node, stamp.incarnation, stamp.sequence) if stamp else ("", 0, 0)
-        self._position += 1
-        self._recorder(
-            (
-                self._position,
-                self.now,
-                self.node,
-                self.incarnation,
-                kind,
-                action,
-                channel,
-                source,
-                life,
-                sequence,
-                first,
-                count,
-                peer,
-                size,
-                detail,
-            )
-        )
-
-
-def _runs(stamp: Stamp, picks: Iterable[int] | None) -> Iterable[tuple[int, int]]:
-    """Picked events as (first number, how many) of consecutive ones."""
-    if picks is None:
-        return ((stamp.first, stamp.count),)
-    runs: list[tuple[int, int]] = []
-    for pick in picks:
-        number = stamp.first + pick
-        if runs and runs[-1][0] + runs[-1][1] == number:
-            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
-        else:
-            runs.append((number, 1))
-    return runs

@@ -41,6 +41,19 @@ def check_attributes(attributes: Mapping[str, object]) -> None:
             raise BadEnvelope(f"attribute {name!r}", value, "an int must fit 64 bits")
         if isinstance(value, str | bytes) and len(value) > MAX_ATTRIBUTE_BYTES:
             raise TooLarge(f"envelope attribute {name!r}", len(value), MAX_ATTRIBUTE_BYTES)
+        if not (travels(name) and travels(value)):
+            raise BadEnvelope(f"attribute {name!r}", value, "text must be Unicode without lone surrogates")
+
+
+def travels(value: object) -> bool:
+    """Whether a text can be encoded; values of other types can."""
+    if type(value) is not str or value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class Wishes(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -60,7 +73,7 @@ class Wishes(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
         if type(self.priority) is not int or not 0 <= self.priority <= 9:
             raise BadEnvelope("wish 'priority'", self.priority, "a whole number from 0 to 9")
         if self.expiry is not None and not (
-            isinstance(self.expiry, int | float) and 0 < self.expiry <= 10 * 365 * 86400
+            type(self.expiry) in (int, float) and 0 < self.expiry <= 10 * 365 * 86400
         ):
             raise BadEnvelope("wish 'expiry'", self.expiry, "seconds, more than 0 and at most ten years")
 
@@ -79,7 +92,10 @@ class Envelope(msgspec.Struct, frozen=True):
             raise BadEnvelope("attributes", self.attributes, "a dict of names and values")
         if not isinstance(self.wishes, Wishes):
             raise BadEnvelope("wishes", self.wishes, "a Wishes object")
-        check_attributes(self.attributes)
+        if self.attributes:
+            check_attributes(self.attributes)
+            # a copy: the event waits in the open parcel, and the caller may go on using the dict
+            msgspec.structs.force_setattr(self, "attributes", dict(self.attributes))
 
 
 NO_ENVELOPE = Envelope()

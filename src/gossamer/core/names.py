@@ -24,7 +24,7 @@ NANOSECONDS = 1_000_000_000
 
 NODE_PATTERN = rf"[A-Za-z0-9_.-]{{1,{MAX_NODE_NAME}}}"
 _NODE = re.compile(NODE_PATTERN)
-_CHANNEL = re.compile(rf"[^\s\x00-\x1f\x7f]{{1,{MAX_CHANNEL_NAME}}}")
+_CHANNEL = re.compile(rf"[^\s\x00-\x1f\x7f\ud800-\udfff]{{1,{MAX_CHANNEL_NAME}}}")
 
 
 class Role(StrEnum):
@@ -46,7 +46,11 @@ def check_node(name: str) -> str:
 def check_channel(name: str) -> str:
     """The name, if an application may use it for a channel."""
     if not _CHANNEL.fullmatch(name):
-        raise BadName("channel", name, f"1 to {MAX_CHANNEL_NAME} characters without spaces")
+        raise BadName(
+            "channel",
+            name,
+            f"1 to {MAX_CHANNEL_NAME} characters, none of them blank or invisible",
+        )
     if name.startswith(SERVICE_PREFIX):
         raise BadName("channel", name, f"names that begin with {SERVICE_PREFIX!r} belong to node services")
     return name

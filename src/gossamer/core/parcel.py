@@ -117,7 +117,7 @@ class Parcel:
                     if each:
                         check_attributes(each)
             payloads = _decode_payloads(view[split:])
-        except (msgspec.MsgspecError, GossamerError, RecursionError) as error:
+        except (msgspec.MsgspecError, GossamerError, RecursionError, UnicodeDecodeError) as error:
             raise ProtocolError("body", str(error), "lists of attributes and payloads") from None
         if len(payloads) != count or (split and len(attributes) != count):
             raise ProtocolError("body", f"{len(payloads)} events", f"{count}, as its header says")

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from gossamer.core.errors import BadEnvelope, ForgedReceipt
-from gossamer.core.event import MAX_ATTRIBUTE_BYTES, Value
+from gossamer.core.event import MAX_ATTRIBUTE_BYTES, Value, travels
 from gossamer.core.names import MAX_ADDRESS, last
 
 PROOF_BYTES = 8
@@ -112,8 +112,12 @@ class Notary:
 
 def check_handback(handback: object) -> None:
     """Raise unless the handback can be sealed into receipts."""
-    if handback is None or isinstance(handback, bool | int | float):
+    if handback is None or isinstance(handback, bool | float):
         return
-    if not isinstance(handback, str | bytes) or len(handback) > MAX_ATTRIBUTE_BYTES:
-        rule = f"str, int, float, bool, or bytes of at most {MAX_ATTRIBUTE_BYTES}"
+    if isinstance(handback, int):
+        sealable = -MAX_NUMBER <= handback <= MAX_NUMBER
+    else:
+        sealable = isinstance(handback, str | bytes) and len(handback) <= MAX_ATTRIBUTE_BYTES
+    if not sealable or not travels(handback):
+        rule = f"bool, float, int of 64 bits, or str or bytes of at most {MAX_ATTRIBUTE_BYTES}"
         raise BadEnvelope("handback", handback, rule)

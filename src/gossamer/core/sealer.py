@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer.core.event import NO_WISHES, Attributes, Wishes
+from gossamer.core.errors import TooLarge
+from gossamer.core.event import MAX_PAYLOAD, NO_WISHES, Attributes, Wishes
 from gossamer.core.names import channel_id
 from gossamer.core.parcel import MAX_EVENTS, Answer, Header, Parcel, make_body
 from gossamer.core.receipt import Notary, Stamp
@@ -71,6 +72,8 @@ class Sealer:
 
     def add(self, payload: bytes, attributes: Attributes | None = None, wishes: Wishes = NO_WISHES) -> int:
         """Accept an event; its number."""
+        if len(payload) > MAX_PAYLOAD:
+            raise TooLarge("payload", len(payload), MAX_PAYLOAD)
         size = len(payload) + EVENT_OVERHEAD + (_size(attributes) if attributes else 1)
         group = self._open
         if group is not None and (
@@ -130,6 +133,8 @@ class Sealer:
         wishes: Wishes,
     ) -> Parcel:
         """A feedback parcel."""
+        if len(payload) > MAX_PAYLOAD:
+            raise TooLarge("payload", len(payload), MAX_PAYLOAD)
         self._answers += 1
         body, split = make_body([payload], [attributes] if attributes else [])
         stamp = self._stamp(address, 0, self._answers, 1)

@@ -20,7 +20,7 @@ import msgspec
 from gossamer.core.control import Control, Message
 from gossamer.core.errors import GossamerError, ProtocolError
 from gossamer.core.parcel import MAX_BODY, MAX_EVENTS, Header, Parcel
-from gossamer.core.receipt import Number
+from gossamer.core.receipt import MAX_NUMBER, Number
 
 MAGIC = b"gs"
 VERSION = 1
@@ -35,6 +35,8 @@ MAX_FRAME = PRELUDE + MAX_HEADER + MAX_BODY
 
 
 class ControlHeader(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+    """What a forwarder reads of a control message."""
+
     channel: Number
 
 
@@ -101,8 +103,9 @@ def _check(header: Header, kind: int, body_length: int) -> None:
     stamp = header.stamp
     if not 0 < stamp.count <= MAX_EVENTS:
         raise ProtocolError("header.stamp.count", stamp.count, f"1 to {MAX_EVENTS} events")
-    if stamp.first < 1:
-        raise ProtocolError("header.stamp.first", stamp.first, "at least 1")
+    last = MAX_NUMBER - stamp.count + 1
+    if not 1 <= stamp.first <= last:
+        raise ProtocolError("header.stamp.first", stamp.first, f"1 to {last}")
     if header.split >= body_length:
         raise ProtocolError("header.split", header.split, f"less than the body's {body_length} bytes")
     if (kind == FEEDBACK) != (header.answers is not None):

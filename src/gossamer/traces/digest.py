@@ -22,14 +22,12 @@ class TraceHash:
     def __call__(self, row: Row) -> None:
         self._open.append(row)
         if len(self._open) >= self._ROWS:
-            self._add()
-
-    def _add(self) -> None:
-        self._hash.update(self._encoder.encode(self._open))
-        self._open.clear()
+            self._hash.update(self._encoder.encode(self._open))
+            self._open.clear()
 
     def hexdigest(self) -> str:
-        """The hash of the rows so far; take it once, at the end."""
+        """The hash of the rows so far; taking it changes nothing."""
+        whole = self._hash.copy()
         if self._open:
-            self._add()
-        return self._hash.hexdigest()
+            whole.update(self._encoder.encode(self._open))
+        return whole.hexdigest()

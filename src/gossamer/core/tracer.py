@@ -1,0 +1,82 @@
+"""Writes the rows of one node's trace: which columns a parcel, a message or a change of members fills."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gossamer.core import trace
+from gossamer.core.control import Control
+from gossamer.core.parcel import Parcel
+from gossamer.core.receipt import Stamp
+from gossamer.core.wire import encode
+
+
+class Tracer:
+    """Numbers the rows of one incarnation of a node without gaps; without a recorder it does nothing."""
+
+    __slots__ = ("_incarnation", "_node", "_position", "_recorder")
+
+    def __init__(self, node: str, incarnation: int, recorder: trace.Recorder | None) -> None:
+        self._node = node
+        self._incarnation = incarnation
+        self._recorder = recorder
+        self._position = 0
+
+    def __bool__(self) -> bool:
+        return self._recorder is not None
+
+    def parcel(
+        self,
+        now: int,
+        action: str,
+        channel: str,
+        parcel: Parcel,
+        peer: str,
+        detail: str = "",
+        first: int = 0,
+        count: int = 0,
+    ) -> None:
+        """Something happened to a parcel, or to ``count`` events of it from number ``first`` on."""
+        header, stamp = parcel.header, parcel.header.stamp
+        kind = trace.PARCEL if header.answers is None else trace.FEEDBACK
+        who = (stamp.node, stamp.incarnation, stamp.sequence, first or stamp.first, count or stamp.count)
+        self._row(now, kind, action, channel, who, peer, len(encode(parcel)), detail)
+
+    def control(self, now: int, action: str, channel: str, control: Control, peer: str, detail: str) -> None:
+        """Something happened to a control message."""
+        kind = detail or type(control.message).__name__
+        self._row(now, trace.CONTROL, action, channel, ("", 0, 0, 0, 0), peer, len(encode(control)), kind)
+
+    def member(self, now: int, change: str, channel: str, who: str) -> None:
+        """A subscriber or a link came or went."""
+        self._row(now, trace.MEMBER, change, channel, ("", 0, 0, 0, 0), who, 0, "")
+
+    def _row(
+        self,
+        now: int,
+        kind: str,
+        action: str,
+        channel: str,
+        who: tuple[str, int, int, int, int],
+        peer: str,
+        size: int,
+        detail: str,
+    ) -> None:
+        if self._recorder is not None:
+            self._position += 1
+            here = (self._position, now, self._node, self._incarnation)
+            self._recorder((*here, kind, action, channel, *who, peer, size, detail))
+
+
+def runs(stamp: Stamp, picks: Iterable[int] | None) -> Iterable[tuple[int, int]]:
+    """Picked events as (first number, how many) of consecutive ones."""
+    if picks is None:
+        return ((stamp.first, stamp.count),)
+    found: list[tuple[int, int]] = []
+    for pick in picks:
+        number = stamp.first + pick
+        if found and sum(found[-1]) == number:
+            found[-1] = (found[-1][0], found[-1][1] + 1)
+        else:
+            found.append((number, 1))
+    return found
