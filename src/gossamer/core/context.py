@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 from gossamer.core.control import Control, Message
 from gossamer.core.effect import Drop, Effect, Reply, Send, Wake
 from gossamer.core.event import Criteria
-from gossamer.core.names import Role, channel_id, nanoseconds
+from gossamer.core.names import Role, channel_id, last, nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.tree import Tree
 from gossamer.core.wire import Item
@@ -102,13 +102,18 @@ class Context:
         return self._containers.get(name)
 
     @property
+    def server(self) -> str | None:
+        """Name of the node that this one hangs below."""
+        address: str | None = self.container(SERVER)
+        return last(address) if address else None
+
+    @property
     def neighbours(self) -> tuple[str, ...]:
         """Who is next to this node: in the tree, above it and below it."""
         tree: Tree | None = self.container(TREE)
         near = set(tree.neighbours(self.node)) if tree else set()
-        server: str | None = self.container(SERVER)
-        if server:
-            near.add(server.rpartition("/")[2])
+        if self.server:
+            near.add(self.server)
         near.update(self.container(BELOW) or ())
         return tuple(sorted(near))
 
@@ -118,9 +123,8 @@ class Context:
         if self.node in path[:-1]:
             child = path[path.index(self.node) + 1]
             return child if child in (self.container(BELOW) or ()) else None
-        server: str | None = self.container(SERVER)
-        if server:
-            return server.rpartition("/")[2]
+        if self.server:
+            return self.server
         tree: Tree | None = self.container(TREE)
         return tree.next_hop(self.node, path[0]) if tree else None
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from gossamer.core.context import SERVER, TREE, Context
+from gossamer.core.context import TREE, Context
 from gossamer.core.control import Message, on
 from gossamer.core.errors import UnknownTemplate
 from gossamer.core.names import MAX_CHANNEL_NAME, MAX_NODE_NAME, NANOSECONDS, channel_id
@@ -144,7 +144,7 @@ class Directory(Template[Settings]):
         self._ask(ctx, sender, asked.call, asked.question)
 
     def _ask(self, ctx: Context, asker: str | None, call: int, question: Question) -> None:
-        server: str | None = ctx.container(SERVER)
+        server = ctx.server
         known = self.entries.get(question.channel) if isinstance(question, Lookup) else None
         if server is None or known is not None:
             self._say(ctx, asker, self._answer(ctx, call, question))
@@ -154,7 +154,7 @@ class Directory(Template[Settings]):
             self._number += 1
             until = ctx.now + PATIENCE * NANOSECONDS
             self._pending[self._number] = Pending(asker, call, question, until)
-            ctx.send(server.rpartition("/")[2], Asked(self._number, question))
+            ctx.send(server, Asked(self._number, question))
             ctx.wake("retry", RETRY)
 
     def _answer(self, ctx: Context, call: int, question: Question) -> Answered:
@@ -199,11 +199,11 @@ class Directory(Template[Settings]):
         self._repeat(ctx)
 
     def _repeat(self, ctx: Context) -> None:
-        server: str | None = ctx.container(SERVER)
+        server = ctx.server
         self._pending = {n: each for n, each in self._pending.items() if each.until > ctx.now}
         for number, each in self._pending.items():
             if server is not None:
-                ctx.send(server.rpartition("/")[2], Asked(number, each.question))
+                ctx.send(server, Asked(number, each.question))
         if self._pending:
             ctx.wake("retry", RETRY)
 

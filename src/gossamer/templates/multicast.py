@@ -136,16 +136,23 @@ class Multicast(Template[MulticastSettings]):
         self.told.pop(neighbour, None)
 
     def _tell(self, ctx: Context, again: bool = False) -> None:
-        """Tell each neighbour what it does not know yet; repeat what it has not acknowledged."""
+        """Tell each neighbour what it does not know yet; repeat what it has not acknowledged.
+
+        A node below is told only once it has spoken of this channel: most never use it. A node with a
+        server speaks first, so that the server knows.
+        """
         waiting = False
+        server, below = ctx.server, ctx.container(BELOW) or ()
         for neighbour in ctx.neighbours:
+            if neighbour in below and neighbour not in self.interests:
+                continue
             wanted = bool(ctx.subscribers) or any(
                 self._wants(each) for each in self.interests if each != neighbour
             )
             told = self.told.get(neighbour)
+            if told is None and not wanted and neighbour != server:
+                continue
             if told is None or told.wanted != wanted:
-                if told is None and not wanted:
-                    continue
                 self.version = max(ctx.now, self.version + 1)
                 told = self.told[neighbour] = Told(self.version, wanted, False)
                 ctx.send(neighbour, Interest(told.version, wanted))
