@@ -16,20 +16,25 @@ from msgspec import Meta
 
 from gossamer.core.context import TREE, Context
 from gossamer.core.control import Message, on
-from gossamer.core.errors import UnknownTemplate
-from gossamer.core.names import MAX_CHANNEL_NAME, MAX_NODE_NAME, NANOSECONDS, channel_id
+from gossamer.core.errors import LocalError, NoAnswer, UnknownTemplate
+from gossamer.core.names import MAX_CHANNEL_NAME, MAX_NODE_NAME, NANOSECONDS, channel_id, check_channel
 from gossamer.core.template import Membership, Settings, Template
 
 MAX_ENTRIES = 100_000
-ENTRIES_AT_ONCE = 100
+MAX_SETTINGS = 16
+MAX_SETTING = 200
+ENTRIES_AT_ONCE = 50
+"""Entries in one message; even the longest, in four-byte characters, fit a control frame."""
 RETRY = 0.5
 """Seconds after which a question to the server is repeated."""
 PATIENCE = 30
 """Seconds after which a question is forgotten."""
 MAX_QUESTIONS = 10_000
+MAX_REFUSAL = 500
 
 ChannelName = Annotated[str, Meta(min_length=1, max_length=MAX_CHANNEL_NAME)]
-Plain = str | int | float | bool
+SettingName = Annotated[str, Meta(max_length=64)]
+Plain = Annotated[str, Meta(max_length=MAX_SETTING)] | int | float | bool
 Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
@@ -38,7 +43,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 
     name: ChannelName
     template: Annotated[str, Meta(min_length=1, max_length=MAX_NODE_NAME)]
-    settings: Annotated[dict[Annotated[str, Meta(max_length=64)], Plain], Meta(max_length=64)] = {}
+    settings: Annotated[dict[SettingName, Plain], Meta(max_length=MAX_SETTINGS)] = {}
     created: Number = 0
     creator: Annotated[str, Meta(max_length=MAX_NODE_NAME)] = ""
 
@@ -76,6 +81,8 @@ class Listing(Message, frozen=True):
 
 Question = Clone | Lookup | Listing
 
+_decode_question = msgspec.msgpack.Decoder(Question).decode
+
 
 class Asked(Message, frozen=True):
     """A question from below."""
@@ -90,7 +97,7 @@ class Answered(Message, frozen=True):
     call: Number
     entries: Entries
     close: Annotated[tuple[ChannelName, ...], Meta(max_length=3)] = ()
-    refusal: Annotated[str, Meta(max_length=500)] = ""
+    refusal: Annotated[str, Meta(max_length=MAX_REFUSAL)] = ""
 
 
 class Learn(Message, frozen=True):
@@ -123,6 +130,7 @@ class Directory(Template[Settings]):
     """
 
     name = "gossamer.directory"
+    watches = (TREE,)
 
     def __init__(self, templates: Mapping[str, type[Template[Any]]]) -> None:
         super().__init__(Settings())
@@ -130,14 +138,24 @@ class Directory(Template[Settings]):
         self.entries: dict[str, Entry] = {}
         self._by_id: dict[int, Entry] = {}
         self._pending: dict[int, Pending] = {}
+        self._asked: dict[tuple[str | None, int], int] = {}
+        """Who asked under which number, and the number it was passed on under."""
         self._number = 0
+        self._linked: set[str] = set()
+        self._near: frozenset[str] = frozenset()
         self._wondering: dict[int, int] = {}
         """Unknown channels that somebody was asked about, and when."""
 
     # questions, from the application here or from below
 
     def on_call(self, ctx: Context, call: int, request: Question) -> None:
-        self._ask(ctx, None, call, request)
+        try:
+            # what the other nodes would refuse as malformed is refused here, and in words
+            request = _decode_question(msgspec.msgpack.encode(request))
+        except (msgspec.MsgspecError, ValueError, TypeError, OverflowError) as error:
+            ctx.reply(call, _refused(call, f"the question breaks a limit: {error}"))
+        else:
+            self._ask(ctx, None, call, request)
 
     @on(Asked)
     def asked(self, ctx: Context, asked: Asked, sender: str) -> None:
@@ -149,13 +167,28 @@ class Directory(Template[Settings]):
         if server is None or known is not None:
             self._say(ctx, asker, self._answer(ctx, call, question))
         elif len(self._pending) >= MAX_QUESTIONS:
-            self._say(ctx, asker, Answered(call, (), refusal=f"more than {MAX_QUESTIONS} open questions"))
-        else:
-            self._number += 1
+            self._say(ctx, asker, _refused(call, f"more than {MAX_QUESTIONS} open questions"))
+        elif not self._on_its_way(asker, call, question):
+            if not self._pending:
+                ctx.wake("retry", RETRY)
+            # above the clock, so that a late answer to an earlier life of this node answers nothing
+            self._number = max(self._number + 1, ctx.now)
             until = ctx.now + PATIENCE * NANOSECONDS
             self._pending[self._number] = Pending(asker, call, question, until)
+            self._asked[asker, call] = self._number
             ctx.send(server, Asked(self._number, question))
-            ctx.wake("retry", RETRY)
+
+    def _on_its_way(self, asker: str | None, call: int, question: Question) -> bool:
+        """Whether this is the repetition of a question that is being repeated from here anyway."""
+        pending = self._pending.get(self._asked.get((asker, call), -1))
+        return pending is not None and pending.question == question
+
+    def _settle(self, number: int) -> Pending | None:
+        """Forget a question."""
+        pending = self._pending.pop(number, None)
+        if pending is not None and self._asked.get((pending.asker, pending.call)) == number:
+            del self._asked[pending.asker, pending.call]
+        return pending
 
     def _answer(self, ctx: Context, call: int, question: Question) -> Answered:
         match question:
@@ -173,10 +206,15 @@ class Directory(Template[Settings]):
         known = self.entries.get(entry.name)
         if known is not None:
             return Answered(call, (known,))
-        if entry.template not in self._templates:
-            return Answered(call, (), refusal=str(UnknownTemplate(entry.template, self._templates)))
+        try:
+            check_channel(entry.name)
+            if entry.template not in self._templates:
+                raise UnknownTemplate(entry.template, self._templates)
+            self._templates[entry.template].parse(dict(entry.settings))
+        except LocalError as error:
+            return _refused(call, str(error))
         if len(self.entries) >= MAX_ENTRIES:
-            return Answered(call, (), refusal=f"the directory holds its limit of {MAX_ENTRIES} channels")
+            return _refused(call, f"the directory holds its limit of {MAX_ENTRIES} channels")
         entry = msgspec.structs.replace(entry, created=ctx.now, creator=ctx.node)
         self._learn(ctx, entry, None)
         return Answered(call, (entry,))
@@ -189,10 +227,10 @@ class Directory(Template[Settings]):
 
     @on(Answered)
     def answered(self, ctx: Context, answer: Answered, sender: str) -> None:
-        pending = self._pending.pop(answer.call, None)
+        pending = self._settle(answer.call)
         if pending is not None:
             for entry in answer.entries:
-                self._keep(entry)
+                self._learn(ctx, entry, sender)
             self._say(ctx, pending.asker, msgspec.structs.replace(answer, call=pending.call))
 
     def on_timer(self, ctx: Context, name: str) -> None:
@@ -200,9 +238,12 @@ class Directory(Template[Settings]):
 
     def _repeat(self, ctx: Context) -> None:
         server = ctx.server
-        self._pending = {n: each for n, each in self._pending.items() if each.until > ctx.now}
-        for number, each in self._pending.items():
-            if server is not None:
+        for number, each in tuple(self._pending.items()):
+            if each.until <= ctx.now:
+                self._settle(number)
+                if each.asker is None:
+                    ctx.reply(each.call, error=NoAnswer("a question to the directory", PATIENCE))
+            elif server is not None:
                 ctx.send(server, Asked(number, each.question))
         if self._pending:
             ctx.wake("retry", RETRY)
@@ -210,11 +251,22 @@ class Directory(Template[Settings]):
     # entries spread
 
     def on_membership(self, ctx: Context, membership: Membership) -> None:
-        tree = ctx.container(TREE)
-        if membership.change == "up" and tree and membership.who in tree.neighbours(ctx.node):
-            known = [self.entries[name] for name in sorted(self.entries)]
-            for start in range(0, len(known), ENTRIES_AT_ONCE):
-                ctx.send(membership.who, Learn(tuple(known[start : start + ENTRIES_AT_ONCE])))
+        if membership.change == "up":
+            self._linked.add(membership.who)
+            if membership.who in self._near:
+                self._tell_all(ctx, membership.who)
+        elif membership.change == "down":
+            self._linked.discard(membership.who)
+
+    def on_container(self, ctx: Context, name: str, value: Any) -> None:
+        before, self._near = self._near, frozenset(value.neighbours(ctx.node) if value else ())
+        for newcomer in sorted((self._near - before) & self._linked):
+            self._tell_all(ctx, newcomer)
+
+    def _tell_all(self, ctx: Context, neighbour: str) -> None:
+        known = [self.entries[name] for name in sorted(self.entries)]
+        for start in range(0, len(known), ENTRIES_AT_ONCE):
+            ctx.send(neighbour, Learn(tuple(known[start : start + ENTRIES_AT_ONCE])))
 
     @on(Learn)
     def learn(self, ctx: Context, learn: Learn, sender: str) -> None:
@@ -223,13 +275,11 @@ class Directory(Template[Settings]):
 
     def _learn(self, ctx: Context, entry: Entry, sender: str | None) -> None:
         """Keep an entry; if it is news, pass it on, and run the channel if somebody waits for it."""
-        if not self._keep(entry):
-            return
-        tree = ctx.container(TREE)
-        if tree:
-            ctx.send((each for each in tree.neighbours(ctx.node) if each != sender), Learn((entry,)))
-        if self._wondering.pop(channel_id(entry.name), None) is not None:
-            self._run(ctx, entry)
+        if self._keep(entry):
+            ctx.send((each for each in sorted(self._near) if each != sender), Learn((entry,)))
+        kept = self.entries.get(entry.name)
+        if kept is not None and self._wondering.pop(channel_id(entry.name), None) is not None:
+            self._run(ctx, kept)
 
     def _keep(self, entry: Entry) -> bool:
         known = self.entries.get(entry.name)
@@ -261,5 +311,12 @@ class Directory(Template[Settings]):
             ctx.send(sender, Learn((entry,)))
 
     def _run(self, ctx: Context, entry: Entry) -> None:
-        if entry.template in self._templates:
+        try:
             ctx.open(entry)
+        except LocalError:
+            # not installed here, or settings this version does not know: other nodes may still run it
+            return
+
+
+def _refused(call: int, reason: str) -> Answered:
+    return Answered(call, (), refusal=reason[:MAX_REFUSAL])

@@ -73,6 +73,7 @@ class Multicast(Template[MulticastSettings]):
         self.seen = Seen(settings.window)
         self.told: dict[str, Told] = {}
         self.version = 0
+        self.retrying = False
         self.interests: dict[str, Interest] = {}
 
     # parcels
@@ -102,6 +103,8 @@ class Multicast(Template[MulticastSettings]):
 
     @on(Interest)
     def hear(self, ctx: Context, interest: Interest, sender: str) -> None:
+        if sender not in ctx.neighbours:
+            return  # not acknowledged, so it comes again: by then the containers may know the sender
         ctx.send(sender, InterestHeard(interest.version))
         known = self.interests.get(sender)
         if known is None or known.version < interest.version:
@@ -118,6 +121,7 @@ class Multicast(Template[MulticastSettings]):
         self._tell(ctx)
 
     def on_timer(self, ctx: Context, name: str) -> None:
+        self.retrying = False
         self._tell(ctx, again=True)
 
     def on_membership(self, ctx: Context, membership: Membership) -> None:
@@ -159,5 +163,7 @@ class Multicast(Template[MulticastSettings]):
             elif again and not told.heard:
                 ctx.send(neighbour, Interest(told.version, wanted))
             waiting = waiting or not told.heard
-        if waiting:
+        if waiting and not self.retrying:
+            # never pushed back while it waits, or a busy channel would starve the repetition
+            self.retrying = True
             ctx.wake("retry", self.settings.retry)
