@@ -272,6 +272,9 @@ class Engine:
             except ProtocolError as error:
                 self._drop(parcel, f"{error.field} makes no sense")
                 return
+            if not self._instances[context.id].answers.add(parcel.stamp):
+                self._drop(parcel, "seen before")
+                return
             self._emit(DeliverFeedback(context.id, parcel))
             self._trace_parcel(trace.DELIVERED, parcel, "")
 

@@ -6,19 +6,27 @@ from typing import Any
 
 from gossamer.core.context import Context
 from gossamer.core.sealer import Sealer
+from gossamer.core.seen import Seen
 from gossamer.core.template import Template
 
 
 class Instance:
-    """One channel at one node; ``matching`` is what was last said about listeners."""
+    """One channel at one node.
 
-    __slots__ = ("context", "matching", "sealer", "template")
+    matching
+        What was last said about listeners.
+    answers
+        Feedback that has reached its target here: a network may repeat it.
+    """
+
+    __slots__ = ("answers", "context", "matching", "sealer", "template")
 
     def __init__(self, context: Context, template: Template[Any], sealer: Sealer) -> None:
         self.context = context
         self.template = template
         self.sealer = sealer
         self.matching = False
+        self.answers = Seen()
 
     def at(self, now: int) -> Context:
         """The context, at an instant."""

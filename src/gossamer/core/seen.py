@@ -1,4 +1,4 @@
-"""Recognises parcels that have been seen, in bounded memory."""
+"""Recognises parcels and answers that have been seen, in bounded memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MAX_SOURCES = 10_000
 
 
 class Seen:
-    """Remembers the last parcels of each source.
+    """Remembers the last parcels of each source, or the last answers: one object for each kind.
 
     A parcel more than ``window`` behind the newest of its source counts as seen: whoever may not deliver
     twice must rather miss it. Of more than ``sources`` sources the one longest silent is forgotten.
@@ -22,8 +22,8 @@ class Seen:
         self._recent: dict[tuple[str, int], tuple[int, set[int]]] = {}
 
     def add(self, stamp: Stamp) -> bool:
-        """Remember a parcel; False if it has been seen before."""
-        key, sequence = (stamp.node, stamp.incarnation), stamp.sequence
+        """Remember a parcel, or an answer by its number; False if it has been seen before."""
+        key, sequence = (stamp.node, stamp.incarnation), stamp.sequence or stamp.first
         highest, recent = self._recent.pop(key, (0, set()))
         new = sequence > highest - self.window and sequence not in recent
         if new:
