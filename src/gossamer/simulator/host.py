@@ -1,0 +1,113 @@
+"""A simulated node as the world keeps it: its engine while it is up, its inbox, timers, clock and lanes.
+
+Only state; the world decides what happens.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from gossamer.core.engine import Engine
+from gossamer.core.names import Role, nanoseconds
+from gossamer.core.trace import Recorder, Row
+from gossamer.core.wire import Item
+from gossamer.simulator.clock import Clock
+from gossamer.simulator.models import Lane, LinkModel, NodeModel, Skew
+from gossamer.simulator.witness import Witness
+
+
+class Way(Lane):
+    """A lane of one life of a sender. What is lost on it is traced by that life, even after its end."""
+
+    __slots__ = ("engine", "model", "receiver", "sender", "up")
+
+    def __init__(self, model: LinkModel, sender: Host, engine: Engine, receiver: Host) -> None:
+        super().__init__(model)
+        self.model = model
+        self.sender = sender.name
+        self.engine = engine
+        self.receiver = receiver
+        self.up = False
+
+
+class Host:
+    """One node.
+
+    engine
+        None while the node is down.
+    models
+        Neighbours by name, and the model of the link to each; outlives crashes.
+    ways
+        Lanes to neighbours, of the present life.
+    late
+        Inputs that wait for the end of a pause: name of an engine's method and arguments.
+    held
+        An item whose work ended during a pause.
+    """
+
+    __slots__ = (
+        "clock",
+        "containers",
+        "costs",
+        "engine",
+        "free",
+        "held",
+        "inbox",
+        "late",
+        "life",
+        "limit",
+        "models",
+        "name",
+        "paused",
+        "recorder",
+        "role",
+        "serving",
+        "skew",
+        "wakes",
+        "ways",
+        "witnesses",
+    )
+
+    def __init__(
+        self, name: str, role: Role, model: NodeModel, clock: Clock, recorder: Recorder | None
+    ) -> None:
+        self.name = name
+        self.role = role
+        self.clock = clock
+        self.recorder = recorder
+        self.costs = {
+            "parcel": nanoseconds(model.parcel),
+            "feedback": nanoseconds(model.feedback),
+            "control": nanoseconds(model.control),
+        }
+        self.free = not any(self.costs.values())
+        self.limit = model.inbox
+        self.life = 0
+        self.models: dict[str, LinkModel] = {}
+        self.containers: dict[str, Any] = {}
+        self.witnesses: list[Witness] = []
+        self.skew: Skew | None = None
+        self.engine: Engine | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all that belongs to one life."""
+        self.ways: dict[str, Way] = {}
+        self.wakes: dict[tuple[int, str], int] = {}
+        self.inbox: deque[tuple[str, Item]] = deque()
+        self.late: list[tuple[str, tuple[Any, ...]]] = []
+        self.held: tuple[str, Item] | None = None
+        self.serving: int | None = None
+        self.paused = 0
+
+    def time(self) -> int:
+        """What the node's clock shows."""
+        return self.clock.now if self.skew is None else self.skew.local(self.clock.now)
+
+    def record(self, row: Row) -> None:
+        """Pass a row on with true time; the engine knows only its own clock."""
+        assert self.recorder is not None
+        if self.skew is not None:
+            row = (row[0], self.clock.now, *row[2:])
+        self.recorder(row)
