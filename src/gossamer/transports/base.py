@@ -118,9 +118,10 @@ def host_and_port(address: str) -> tuple[str, int]:
     try:
         parts = urlsplit(address)
         host, port = parts.hostname, parts.port
+        (host or "").encode("idna")
     except ValueError as error:
         raise BadAddress(address, str(error)) from None
-    if not host or port is None:
+    if not host or "\0" in host or port is None:
         raise BadAddress(address, "expected scheme://host:port, such as tcp://127.0.0.1:7400")
     return host, port
 

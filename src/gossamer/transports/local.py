@@ -58,7 +58,7 @@ class LocalConnection(Connection):
         frames, self._inbox, self._size = list(self._inbox), deque(), 0
         if frames:
             self.sink.received(frames)
-        if self.other._high and not self._size:
+        if self.other._high and not self._size and not self.other._closed:
             self.other._high = False
             self.other.sink.drained()
         if self.other._closed and not self._inbox:
@@ -66,19 +66,20 @@ class LocalConnection(Connection):
 
     async def close(self) -> None:
         """The other end still receives what is pending."""
-        if not self._closed:
-            self._closed = True
-            self.other._schedule()
-            self._loop.call_soon(self.sink.lost, None)
+        self._end()
         await asyncio.sleep(0)
 
     def abort(self) -> None:
-        self.other._inbox.clear()
-        self.other._size = 0
+        if not self._closed:
+            self.other._inbox.clear()
+            self.other._size = 0
+            self._end()
+
+    def _end(self) -> None:
         if not self._closed:
             self._closed = True
             self.other._schedule()
-            self._loop.call_soon(self.sink.lost, None)
+            self._loop.call_soon(lambda: self.sink.lost(None))
 
     def _lost(self) -> None:
         if not self._closed:
@@ -104,14 +105,14 @@ class LocalTransport(Transport):
         self.listening: dict[str, Accept] = {}
 
     async def listen(self, address: str, accept: Accept) -> LocalListener:
-        if not address.removeprefix("local://"):
-            raise BadAddress(address, "expected local:// and a name")
+        check(address)
         if address in self.listening:
             raise AddressInUse(address)
         self.listening[address] = accept
         return LocalListener(self, address)
 
     async def connect(self, address: str, accept: Accept) -> Connection:
+        check(address)
         remote = self.listening.get(address)
         if remote is None:
             raise CannotConnect(address, "nobody listens there in this process")
@@ -120,3 +121,9 @@ class LocalTransport(Transport):
         mine.sink = accept(mine)
         theirs.sink = remote(theirs)
         return mine
+
+
+def check(address: str) -> None:
+    """Raise BadAddress for anything but ``local://name``."""
+    if not address.startswith("local://") or address == "local://":
+        raise BadAddress(address, "expected local:// and a name")

@@ -10,6 +10,8 @@ from gossamer.core.wire import Framer
 from gossamer.transports.base import HIGH_WATER, Accept, Connection, Sink
 
 RECEIVE_BYTES = 256 * 1024
+PATIENCE = 5.0
+"""Seconds that a closing connection waits for the other end to take something more, or to close as well."""
 
 
 class StreamConnection(Connection, asyncio.BufferedProtocol):
@@ -23,7 +25,8 @@ class StreamConnection(Connection, asyncio.BufferedProtocol):
         self._framer = Framer()
         self._buffer = memoryview(bytearray(RECEIVE_BYTES))
         self._error: Exception | None = None
-        self._gone = asyncio.get_running_loop().create_future()
+        self._closing = False
+        self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     # asyncio tells
 
@@ -39,7 +42,7 @@ class StreamConnection(Connection, asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, count: int) -> None:
-        if self._error is not None:
+        if self._error is not None or self._closing:
             return
         try:
             frames = self._framer.feed(self._buffer[:count])
@@ -67,20 +70,51 @@ class StreamConnection(Connection, asyncio.BufferedProtocol):
     def send(self, frame: bytes) -> None:
         if len(frame) > self.max_frame:
             raise ValueError(f"frame of {len(frame)} bytes, limit {self.max_frame}")
-        if not self._transport.is_closing():
+        if not self._ending:
             self._transport.write(frame)
 
     def pause(self) -> None:
-        if not self._transport.is_closing():
+        if not self._ending:
             self._transport.pause_reading()
 
     def resume(self) -> None:
-        if not self._transport.is_closing():
+        if not self._ending:
             self._transport.resume_reading()
 
     async def close(self) -> None:
-        self._transport.close()
-        await asyncio.shield(self._gone)
+        """Say that nothing more comes, and read what does until the other end closes too.
+
+        To close a socket with bytes unread resets it, and the system then throws away what it had not
+        sent yet.
+        """
+        if not self._ending:
+            self._transport.resume_reading()
+            self._closing = True
+            self._end_output()
+        await linger(self, self._gone)
+
+    def _end_output(self) -> None:
+        if not self._transport.can_write_eof():
+            self._transport.close()
+            return
+        try:
+            self._transport.write_eof()
+        except OSError:
+            self._transport.abort()
 
     def abort(self) -> None:
+        self._closing = True
         self._transport.abort()
+
+    @property
+    def _ending(self) -> bool:
+        return self._closing or self._transport.is_closing()
+
+
+async def linger(connection: Connection, gone: asyncio.Future[None]) -> None:
+    """Wait until a closing connection is gone; abort it when nothing moves any more."""
+    while not gone.done():
+        before = connection.pending
+        await asyncio.wait([gone], timeout=PATIENCE)
+        if not gone.done() and connection.pending >= before:
+            connection.abort()
