@@ -1,0 +1,109 @@
+"""Bytes from anybody: the stream is cut into frames wherever it was split, and nonsense ends only itself."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.core.errors import ProtocolError
+from gossamer.core.wire import MAX_BODY, MAX_HEADER, Framer
+from gossamer.testing.transports import Party, frame
+from gossamer.transports.base import host_and_port
+from gossamer.transports.tcp import TcpTransport
+
+FRAMES = [frame(1), frame(2, 40), frame(3), frame(4, 23)]
+STREAM = b"".join(FRAMES)
+
+
+def prelude(magic: bytes = b"gs", version: int = 1, kind: int = 1, header: int = 1, body: int = 1) -> bytes:
+    return struct.pack(">2sBBHI", magic, version, kind, header, body)
+
+
+HOSTILE = {
+    "magic": prelude(magic=b"sg"),
+    "version": prelude(version=2),
+    "kind": prelude(kind=9),
+    "no header": prelude(header=0),
+    "long header": prelude(header=MAX_HEADER + 1),
+    "long body": prelude(body=MAX_BODY + 1),
+    "long control": prelude(kind=3, body=MAX_BODY),
+}
+
+
+@pytest.fixture
+async def party():
+    party = Party(TcpTransport(), "tcp://127.0.0.1:0")
+    async with asyncio.timeout(10):
+        await party.listen()
+        yield party
+        await party.end()
+
+
+@pytest.mark.parametrize("first", range(len(STREAM) + 1))
+def test_frames_come_out_whole_at_every_split(first: int):
+    for second in range(first, len(STREAM) + 1):
+        framer = Framer()
+        pieces = STREAM[:first], STREAM[first:second], STREAM[second:]
+        assert [each for piece in pieces for each in framer.feed(piece)] == FRAMES
+
+
+@given(st.lists(st.integers(1, 30)))
+def test_frames_come_out_whole_however_the_stream_is_split(sizes: list[int]):
+    framer, found, position = Framer(), [], 0
+    for size in [*sizes, len(STREAM)]:
+        found += framer.feed(STREAM[position : position + size])
+        position += size
+    assert found == FRAMES
+
+
+@pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
+def test_a_bad_prelude_is_refused_at_every_split(hostile: bytes):
+    for split in range(len(hostile) + 1):
+        framer = Framer()
+        assert framer.feed(STREAM) == FRAMES
+        with pytest.raises(ProtocolError):
+            framer.feed(hostile[:split]), framer.feed(hostile[split:])
+
+
+async def test_a_stream_written_byte_by_byte_gives_whole_frames(party: Party):
+    _, writer = await asyncio.open_connection(*host_and_port(party.server.address))
+    for position in range(len(STREAM)):
+        writer.write(STREAM[position : position + 1])
+        await writer.drain()
+    writer.close()
+    while not party.accepted:
+        await party._news()
+    assert await party.accepted[0].has(len(FRAMES)) == FRAMES
+    await party.accepted[0].is_lost()
+
+
+@pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
+async def test_nonsense_ends_its_own_connection_with_a_protocol_error(party: Party, hostile: bytes):
+    near, far = await party.pair()
+    _, writer = await asyncio.open_connection(*host_and_port(party.server.address))
+    writer.write(frame(1))
+    while len(party.accepted) < 2:
+        await party._news()
+    stranger = party.accepted[1]
+    await stranger.has(1)
+    writer.write(hostile + frame(2))
+    await stranger.is_lost()
+    assert isinstance(stranger.losses[0], ProtocolError)
+    assert stranger.frames == [frame(1)]
+    writer.close()
+    near.connection.send(frame(5))
+    assert await far.has(1) == [frame(5)]
+
+
+async def test_closing_gives_up_on_an_end_that_never_reads(party: Party, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("gossamer.transports.stream.PATIENCE", 0.05)
+    near, far = await party.pair()
+    far.connection.pause()
+    for number in range(160):
+        near.connection.send(frame(number, 256 * 1024))
+    await near.connection.close()
+    assert near.losses == [None]
