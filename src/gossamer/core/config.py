@@ -12,6 +12,9 @@ from gossamer.core.errors import ConfigError
 
 T = TypeVar("T")
 
+Path = tuple[str | int, ...]
+"""Where a value stands: names of tables and keys, and positions in arrays."""
+
 
 def parse(text: str, shape: type[T], file: str = "") -> T:
     """Read TOML into a struct; raises ConfigError."""
@@ -19,23 +22,50 @@ def parse(text: str, shape: type[T], file: str = "") -> T:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"\(at line (\d+), column \d+\)", str(error))
-        line = int(found[1]) if found else text.count("\n") + 1
+        line = int(found[1]) if found else max(1, len(text.splitlines()))
         reason = re.sub(r" \(at .*\)$", "", str(error))
         raise ConfigError(reason, file=file, line=line, key=_key_on(text, line)) from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"a number is too long or a value too deep: {error}", file=file) from None
     try:
         return msgspec.convert(data, shape)
     except msgspec.ValidationError as error:
-        reason, _, path = str(error).partition(" - at `$")
-        steps: list[str] = re.findall(r"\[(?:\d+|\.\.\.)\]|\w+", path)
-        unknown = re.search(r"unknown field `([^`]+)`", reason)
-        if unknown:
-            steps.append(unknown[1])
-        missing = re.search(r"missing required field `([^`]+)`", reason)
-        line = _line_of(text, data, steps)
-        if missing:
-            steps.append(missing[1])
-        key = ".".join(step for step in steps if not step.startswith("["))
-        raise ConfigError(reason, file=file, key=key, line=line) from None
+        reason, path = _found(error)
+        if Ellipsis in path:
+            path = _named(data, shape, path, str(error))
+        absent = re.search(r"(unknown|missing required) field `([^`]+)`", reason)
+        steps = tuple(step for step in path if step is not Ellipsis)
+        named = (*steps, absent[2]) if absent else steps
+        key = ".".join(step for step in named if isinstance(step, str))
+        raise ConfigError(reason, file=file, key=key, line=_line_of(text, named)) from None
+
+
+def _found(error: msgspec.ValidationError) -> tuple[str, tuple[Any, ...]]:
+    """The reason, and the path to the value; msgspec says ``[...]`` for a key of a mapping."""
+    reason, _, place = str(error).partition(" - at `$")
+    path: list[Any] = []
+    for name, position in re.findall(r"\.([\w-]+)|\[(\d+|\.\.\.)\]", place):
+        path.append(name or (Ellipsis if position == "..." else int(position)))
+    return reason, tuple(path)
+
+
+def _named(data: Any, shape: Any, path: tuple[Any, ...], error: str) -> tuple[Any, ...]:
+    """The path with the first unnamed key of a mapping named: the one that fails alone as well."""
+    at = path.index(Ellipsis)
+    mapping: Any = data
+    for step in path[:at]:
+        mapping = mapping[step]
+    kept = dict(mapping)
+    for key in kept:
+        mapping.clear()
+        mapping[key] = kept[key]
+        try:
+            msgspec.convert(data, shape)
+        except msgspec.ValidationError as same:
+            if str(same) == error:
+                rest = (*path[:at], key, *path[at + 1 :])
+                return _named(data, shape, rest, error) if Ellipsis in rest else rest
+    return path
 
 
 def _key_on(text: str, line: int) -> str:
@@ -44,35 +74,56 @@ def _key_on(text: str, line: int) -> str:
     return found[1] if found else ""
 
 
-def _line_of(text: str, data: dict[str, Any], steps: list[str]) -> int:
-    """Where a key stands: walk tables in order of the file, then look for the key itself; 0 if not found."""
-    names = [step for step in steps if not step.startswith("[")]
-    indexes = [int(step[1:-1]) for step in steps if re.fullmatch(r"\[\d+\]", step)]
-    nth = indexes[0] if indexes else 0
-    lines = text.splitlines()
-    for depth in range(len(names), 0, -1):
-        table, keys = ".".join(names[: depth - 1]), names[depth - 1]
-        here, seen, table_line = "", -1, 0
-        for number, line in enumerate(lines, 1):
-            header = re.match(r"\s*\[+\s*([^\]]+?)\s*\]+", line)
-            if header:
-                here = header[1].replace('"', "").replace(" ", "")
-                if here == table:
-                    seen, table_line = seen + 1, number
-                if here == ".".join(names[:depth]) and depth == len(names) and not indexes:
-                    return number
-                continue
-            if (
-                here == table
-                and seen in (nth, -1)
-                and re.match(rf"\s*[\"']?{re.escape(keys)}[\"']?\s*=", line)
-            ):
-                return number
-        if table_line and depth == len(names):
-            return table_line if seen <= nth else _nth_table(lines, table, nth)
+def _line_of(text: str, path: Path) -> int:
+    """Where a value stands, or else the innermost table or key around it; 0 if there is none."""
+    places = _places(text)
+    for depth in range(len(path), 0, -1):
+        if path[:depth] in places:
+            return places[path[:depth]]
     return 0
 
 
-def _nth_table(lines: list[str], table: str, nth: int) -> int:
-    found = [n for n, line in enumerate(lines, 1) if re.match(rf"\s*\[\[\s*{re.escape(table)}\s*\]\]", line)]
-    return found[nth] if nth < len(found) else 0
+_KEY = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
+_KEYS = rf"{_KEY}(?:\s*\.\s*{_KEY})*"
+_TABLE = re.compile(rf"\s*(\[\[?)\s*({_KEYS})\s*\]")
+_VALUE = re.compile(rf"\s*({_KEYS})\s*=")
+
+
+def _places(text: str) -> dict[Path, int]:
+    """The line of every table and key; tables of an array are counted."""
+    places: dict[Path, int] = {}
+    last: dict[Path, int] = {}
+    table: Path = ()
+    quote = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        inside, quote = quote, _open_quote(line, quote)
+        if inside:
+            continue
+        if header := _TABLE.match(line):
+            table = ()
+            *outer, name = _names(header[2])
+            for each in outer:
+                table = (*table, each)
+                table = (*table, last[table]) if table in last else table
+            table = (*table, name)
+            if header[1] == "[[":
+                last[table] = last.get(table, -1) + 1
+                table = (*table, last[table])
+            places[table] = number
+        elif value := _VALUE.match(line):
+            path = table
+            for each in _names(value[1]):
+                path = (*path, each)
+                places.setdefault(path, number)
+    return places
+
+
+def _names(keys: str) -> list[str]:
+    return [key.strip("\"'") for key in re.findall(_KEY, keys)]
+
+
+def _open_quote(line: str, quote: str) -> str:
+    """The multi-line quote that is open at the end of a line."""
+    for mark in re.findall(r'"""|' + "'''", line):
+        quote = "" if mark == quote else quote or mark
+    return quote
