@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gossamer.core.errors import ProtocolError
 from gossamer.core.wire import MAX_BODY, MAX_HEADER, Framer
-from gossamer.testing.transports import Party, frame
+from gossamer.testing.party import Party, frame
 from gossamer.transports.base import host_and_port
 from gossamer.transports.tcp import TcpTransport
 
@@ -75,9 +75,7 @@ async def test_a_stream_written_byte_by_byte_gives_whole_frames(party: Party):
         writer.write(STREAM[position : position + 1])
         await writer.drain()
     writer.close()
-    while not party.accepted:
-        await party._news()
-    assert await party.accepted[0].has(len(FRAMES)) == FRAMES
+    assert await (await party.accepts(1)).has(len(FRAMES)) == FRAMES
     await party.accepted[0].is_lost()
 
 
@@ -86,9 +84,7 @@ async def test_nonsense_ends_its_own_connection_with_a_protocol_error(party: Par
     near, far = await party.pair()
     _, writer = await asyncio.open_connection(*host_and_port(party.server.address))
     writer.write(frame(1))
-    while len(party.accepted) < 2:
-        await party._news()
-    stranger = party.accepted[1]
+    stranger = await party.accepts(2)
     await stranger.has(1)
     writer.write(hostile + frame(2))
     await stranger.is_lost()

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from gossamer.core.errors import BadAddress
-from gossamer.testing.transports import Party, frame
+from gossamer.testing.party import Party, frame
 from gossamer.transports.base import host_and_port
 from gossamer.transports.datagram import BEST_DATAGRAM, GOODBYE, MAX_DATAGRAM
 from gossamer.transports.udp import UdpListener, UdpTransport
@@ -35,11 +35,6 @@ async def heard(raw: socket.socket) -> bytes:
     return await asyncio.get_running_loop().sock_recv(raw, 70_000)
 
 
-async def accepted(party: Party, count: int) -> None:
-    while len(party.accepted) < count:
-        await party._news()
-
-
 async def test_a_connection_says_what_it_carries(party: Party):
     near, far = await party.pair()
     for each in (near.connection, far.connection):
@@ -49,7 +44,7 @@ async def test_a_connection_says_what_it_carries(party: Party):
 
 async def test_the_first_datagram_makes_a_connection_and_goodbye_ends_it(party: Party, raw: socket.socket):
     raw.sendto(b"any bytes", host_and_port(party.server.address))
-    await accepted(party, 1)
+    await party.accepts(1)
     assert await party.accepted[0].has(1) == [b"any bytes"]
     raw.sendto(GOODBYE, host_and_port(party.server.address))
     await party.accepted[0].is_lost()
@@ -61,7 +56,7 @@ async def test_closing_says_goodbye_and_says_it_again_to_a_remote_that_did_not_h
 ):
     there = host_and_port(party.server.address)
     raw.sendto(frame(1), there)
-    await accepted(party, 1)
+    await party.accepts(1)
     await party.accepted[0].connection.close()
     assert await heard(raw) == GOODBYE
     raw.sendto(frame(2), there)
@@ -74,17 +69,17 @@ async def test_after_a_while_a_closed_remote_may_come_back(
 ):
     monkeypatch.setattr("gossamer.transports.udp.QUIET", 0.0)
     raw.sendto(frame(1), host_and_port(party.server.address))
-    await accepted(party, 1)
+    await party.accepts(1)
     await party.accepted[0].connection.close()
     raw.sendto(frame(2), host_and_port(party.server.address))
-    await accepted(party, 2)
+    await party.accepts(2)
     assert await party.accepted[1].has(1) == [frame(2)]
 
 
 async def test_goodbyes_and_empty_datagrams_of_strangers_make_no_connection(party: Party, raw: socket.socket):
     for piece in (GOODBYE, b"", GOODBYE, frame(1)):
         raw.sendto(piece, host_and_port(party.server.address))
-    await accepted(party, 1)
+    await party.accepts(1)
     assert await party.accepted[0].has(1) == [frame(1)]
     assert len(party.accepted) == 1
 
@@ -101,7 +96,7 @@ async def test_over_the_limit_strangers_are_ignored_and_counted(
     assert (party.server.ignored, len(party.accepted)) == (1, 2)
     await far.connection.close()
     raw.sendto(frame(3), host_and_port(party.server.address))
-    await accepted(party, 3)
+    await party.accepts(3)
 
 
 async def test_a_machine_that_says_nobody_listens_ends_the_connection(party: Party, raw: socket.socket):

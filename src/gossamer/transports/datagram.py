@@ -89,9 +89,6 @@ class SharedSocket(asyncio.DatagramProtocol):
         self._transport = cast(asyncio.DatagramTransport, transport)
         self._buffer = cast(asyncio.WriteTransport, transport)
         self._buffer.set_write_buffer_limits(high=HIGH_WATER, low=0)
-        sock: socket.socket = transport.get_extra_info("socket")
-        for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
-            sock.setsockopt(socket.SOL_SOCKET, option, SOCKET_BYTES)
 
     def datagram_received(self, data: bytes, address: Address) -> None:
         connection = self.connections.get(address)
@@ -179,10 +176,12 @@ def check_size(frame: bytes) -> None:
 
 @contextmanager
 def opened(family: int) -> Iterator[socket.socket]:
-    """A datagram socket to be set up and attached; closed if that fails."""
+    """A datagram socket with ample buffers, to be set up and attached; closed if that fails."""
     sock = socket.socket(family, socket.SOCK_DGRAM)
     try:
         sock.setblocking(False)
+        for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+            sock.setsockopt(socket.SOL_SOCKET, option, SOCKET_BYTES)
         yield sock
     except BaseException:
         sock.close()

@@ -104,7 +104,8 @@ class StreamConnection(Connection, asyncio.BufferedProtocol):
 
     def abort(self) -> None:
         self._closing = True
-        self._transport.abort()
+        if not self._gone.done():
+            self._transport.abort()
 
     @property
     def _ending(self) -> bool:

@@ -34,6 +34,11 @@ class _Telling(Socket):
     """The library's connection, which passes on that its write buffer ran empty."""
 
     owner: WebsocketConnection | None = None
+    gone = False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.gone = True
+        super().connection_lost(exc)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -155,7 +160,8 @@ class WebsocketConnection(Connection):
     def abort(self) -> None:
         self._closing = True
         self._flowing.set()
-        self._socket.transport.abort()
+        if not self._socket.gone:
+            self._socket.transport.abort()
 
     async def wait(self) -> None:
         """Until the connection is lost."""
