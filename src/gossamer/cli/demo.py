@@ -1,0 +1,4 @@
+"""``gossamer demo``."""
+
+
+def demo() -> None: ...

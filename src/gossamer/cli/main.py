@@ -1,0 +1,60 @@
+"""``gossamer``: one command, many verbs. Errors are one clear line; ``--json`` where a program reads."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import typer
+from rich.console import Console
+
+from gossamer.cli import demo, node, show, simulate, talk
+from gossamer.core.errors import ConfigError, GossamerError
+
+app = typer.Typer(
+    name="gossamer",
+    help="Event dissemination with just the right quality of service.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.command("up")(node.up)
+app.command("pub")(talk.pub)
+app.command("sub")(talk.sub)
+app.command("request")(talk.request)
+app.command("channels")(node.channels)
+app.command("templates")(show.templates)
+app.command("simulate")(simulate.simulate)
+
+
+@app.callback()
+def options(
+    verbose: bool = typer.Option(False, "--verbose", "-v", help="Say what happens on links and templates."),
+) -> None:
+    level = logging.INFO if verbose else logging.WARNING
+    logging.basicConfig(level=level, format="%(levelname)s %(message)s", stream=sys.stderr)
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        app()
+    except GossamerError as error:
+        Console(stderr=True).print(
+            f"[bold red]error:[/] {_plain(str(error))}", highlight=False, soft_wrap=True
+        )
+        sys.exit(2 if isinstance(error, ConfigError) else 1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _plain(text: str) -> str:
+    return text.replace("[", r"\[")
+
+
+if __name__ == "__main__":
+    main()

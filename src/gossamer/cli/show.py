@@ -1,0 +1,35 @@
+"""``gossamer templates``: what is installed, read from the code."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from gossamer import catalog
+from gossamer.cli.node import Json
+
+
+def described() -> list[dict[str, Any]]:
+    """Every installed template with its promise, cost, needs and settings."""
+    rows = []
+    for name, template in catalog.templates().items():
+        settings = template.settings_type
+        defaults = {field: getattr(settings(), field) for field in settings.__struct_fields__}
+        rows.append({"name": name, **template.described(), "settings": defaults})
+    return rows
+
+
+def templates(as_json: Json = False) -> None:
+    """List the templates: name, promise, cost and needs."""
+    rows = described()
+    if as_json:
+        print(json.dumps(rows))
+        return
+    table = Table("template", "promises", "costs", "needs", "settings", show_lines=True)
+    for row in rows:
+        settings = "\n".join(f"{key}={value}" for key, value in row["settings"].items())
+        table.add_row(f"[bold]{row['name']}[/]", row["promises"], row["costs"], row["needs"], settings)
+    Console().print(table)

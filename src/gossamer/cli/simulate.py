@@ -1,0 +1,4 @@
+"""``gossamer simulate``."""
+
+
+def simulate() -> None: ...

@@ -1,0 +1,234 @@
+"""``gossamer pub``, ``sub`` and ``request``: events from and to a terminal."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import sys
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, get_args
+
+import typer
+
+from gossamer.cli.lines import lines
+from gossamer.cli.node import At, Json
+from gossamer.cli.session import DEFAULT_LISTEN, until_stopped
+from gossamer.core.errors import BadEnvelope, NoAnswer, UnknownChannel
+from gossamer.core.event import DEFAULT_PRIORITY, Attributes, Criteria, Envelope, Value, Wishes
+from gossamer.runtime.channel import Channel
+from gossamer.runtime.node import Node, connect
+from gossamer.runtime.subscription import MAX_PENDING, OnFull, ReceivedEvent
+
+ChannelName = Annotated[str, typer.Argument(help="Name of the channel.", metavar="CHANNEL")]
+TemplateName = Annotated[
+    str, typer.Option("--template", help="Template to make the channel from, if it does not exist.")
+]
+Attribute = Annotated[
+    list[str] | None, typer.Option("--attribute", "-a", help="NAME=VALUE for the envelope; may be repeated.")
+]
+Priority = Annotated[int, typer.Option(help="0 to 9.")]
+Expiry = Annotated[float | None, typer.Option(help="Seconds after which nobody wants it.")]
+
+OPERATORS = {"==": "=", "=": "=", "!=": "!=", ">=": ">=", "<=": "<=", ">": ">", "<": "<", "^=": "prefix"}
+
+
+def value_of(text: str) -> Value:
+    """A typed value: true and false, whole numbers, numbers, and text (quoted if it looks like another)."""
+    if text in ("true", "false"):
+        return text == "true"
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def attributes_of(pairs: list[str] | None) -> Attributes:
+    """Attributes from NAME=VALUE."""
+    attributes: Attributes = {}
+    for pair in pairs or ():
+        name, separator, value = pair.partition("=")
+        if not separator:
+            raise BadEnvelope("attribute", pair, "expected NAME=VALUE")
+        attributes[name] = value_of(value)
+    return attributes
+
+
+def criteria_of(conditions: list[str] | None) -> Criteria:
+    """Criteria from texts such as ``price>10``, ``symbol=ACME``, ``name^=Win``."""
+    constraints = []
+    for condition in conditions or ():
+        found = re.fullmatch(r"\s*([\w.-]+)\s*(==|!=|>=|<=|\^=|=|>|<)\s*(.*?)\s*", condition)
+        if not found:
+            raise BadEnvelope("condition", condition, f"NAME, one of {' '.join(OPERATORS)}, VALUE")
+        constraints.append((found[1], OPERATORS[found[2]], value_of(found[3])))
+    return Criteria(*constraints)
+
+
+def described(channel: str, event: ReceivedEvent) -> dict[str, Any]:
+    """An event for programs to read."""
+    try:
+        payload = {"payload": event.payload.decode()}
+    except UnicodeDecodeError:
+        payload = {"payload_base64": base64.b64encode(event.payload).decode()}
+    attributes = {
+        name: base64.b64encode(value).decode() if isinstance(value, bytes) else value
+        for name, value in event.attributes.items()
+    }
+    return {
+        "channel": channel,
+        "source": event.source,
+        "number": event.number,
+        "sent_ns": event.sent,
+        "attributes": attributes,
+        **payload,
+    }
+
+
+def _show(channel: str, event: ReceivedEvent, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(described(channel, event)))
+    else:
+        sys.stdout.buffer.write(event.payload + b"\n")
+    sys.stdout.flush()
+
+
+def pub(
+    channel: ChannelName,
+    payload: Annotated[
+        list[str] | None, typer.Argument(help="One event each; without any, each line of standard input.")
+    ] = None,
+    at: At = DEFAULT_LISTEN,
+    template: TemplateName = "multicast",
+    attribute: Attribute = None,
+    priority: Priority = DEFAULT_PRIORITY,
+    expiry: Expiry = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Publish everything so many times.")] = 1,
+    wait: Annotated[
+        float, typer.Option(min=0, help="Seconds to wait for a subscriber before publishing.")
+    ] = 1.0,
+    as_json: Json = False,
+) -> None:
+    """Publish events."""
+    envelope = Envelope(attributes_of(attribute), Wishes(priority, expiry))
+    texts = [each.encode() for each in payload] * repeat if payload else None
+    done = until_stopped(lambda: _publish(channel, texts, envelope, at, template, wait, as_json))
+    if done is None:
+        raise typer.Exit(130)
+
+
+async def _publish(
+    name: str,
+    payloads: list[bytes] | None,
+    envelope: Envelope,
+    at: str,
+    template: str,
+    wait: float,
+    as_json: bool,
+) -> bool:
+    published = 0
+    async with connect(at) as node:
+        channel = await _open(node, name, template)
+        heard = True
+        try:
+            await channel.wait_matching(wait or 0.001)
+        except NoAnswer:
+            heard = False
+        try:
+            async for payload in _given(payloads):
+                await channel.publish(payload, envelope)
+                published += 1
+            await channel.drain()
+        finally:
+            heard = heard or channel.matching()
+            if as_json:
+                print(json.dumps({"channel": name, "published": published, "subscribers": heard}))
+            elif not heard:
+                print(f"published {published}, but nobody listens on {name!r}", file=sys.stderr)
+    return True
+
+
+async def _given(payloads: list[bytes] | None) -> AsyncIterator[bytes]:
+    if payloads is not None:
+        for payload in payloads:
+            yield payload
+        return
+    if sys.stdin.isatty():
+        print("each line is an event; Ctrl-D ends", file=sys.stderr)
+    async for line in lines(sys.stdin.fileno()):
+        yield line
+
+
+async def _open(node: Node, name: str, template: str) -> Channel:
+    """The channel as it is, or a new one made from the template."""
+    try:
+        return await node.channel(name)
+    except UnknownChannel:
+        return await node.channel(name, template)
+
+
+def sub(
+    channel: ChannelName,
+    where: Annotated[
+        list[str] | None, typer.Option(help="Condition such as 'price>10'; may be repeated, all must hold.")
+    ] = None,
+    at: At = DEFAULT_LISTEN,
+    template: TemplateName = "multicast",
+    count: Annotated[int | None, typer.Option(min=1, help="Stop after so many events.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(min=0, help="Give up after so many seconds without one.")
+    ] = None,
+    reply: Annotated[str | None, typer.Option(help="Answer every event with this text.")] = None,
+    max_pending: Annotated[int, typer.Option(min=1, help="Events that may wait here.")] = MAX_PENDING,
+    on_full: Annotated[str, typer.Option(help=f"What then: {', '.join(get_args(OnFull))}.")] = "block",
+    as_json: Json = False,
+) -> None:
+    """Show the events of a channel, one line each."""
+    criteria = criteria_of(where)
+
+    async def show() -> bool:
+        async with connect(at) as node:
+            opened = await _open(node, channel, template)
+            async with opened.subscribe(criteria, max_pending=max_pending, on_full=on_full) as events:  # type: ignore[arg-type]
+                if not as_json:
+                    print(f"listening on {channel!r}; Ctrl-C ends", file=sys.stderr)
+                left = count
+                while left is None or left:
+                    event = await events.next(timeout=timeout)
+                    _show(channel, event, as_json)
+                    if reply is not None:
+                        await event.feedback(reply.encode())
+                    left = None if left is None else left - 1
+                if events.dropped:
+                    print(f"{events.dropped} events were dropped here", file=sys.stderr)
+        return True
+
+    until_stopped(show)
+
+
+def request(
+    channel: ChannelName,
+    payload: Annotated[str, typer.Argument(help="What to ask.")],
+    at: At = DEFAULT_LISTEN,
+    template: TemplateName = "multicast",
+    attribute: Attribute = None,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for the answer.")] = 5.0,
+    as_json: Json = False,
+) -> None:
+    """Publish an event and show the first answer to it."""
+    envelope = Envelope(attributes_of(attribute))
+
+    async def ask() -> bool:
+        async with connect(at) as node:
+            opened = await _open(node, channel, template)
+            await opened.wait_matching(timeout)
+            answer = await opened.request(payload.encode(), envelope, timeout=timeout)
+            _show(channel, answer, as_json)
+        return True
+
+    if until_stopped(ask) is None:
+        raise typer.Exit(130)
