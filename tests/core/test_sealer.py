@@ -1,0 +1,205 @@
+"""The open parcel: numbers without gaps, groups alike in wishes, sizes within the limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.core.errors import TooLarge
+from gossamer.core.event import MAX_ATTRIBUTE_BYTES, MAX_PAYLOAD, NO_WISHES, Wishes
+from gossamer.core.names import MAX_ADDRESS, channel_id
+from gossamer.core.parcel import MAX_BODY, MAX_EVENTS, Answer, Parcel
+from gossamer.core.receipt import MAX_NUMBER
+from gossamer.core.sealer import Sealer
+from gossamer.core.wire import MAX_HEADER, decode, encode
+from gossamer.testing.fake import answer, notary, parcel
+
+from .strategies import events
+from .strategies import wishes as any_wishes
+
+LONGEST = "/".join("x" * 64 for _ in range(3))
+
+
+def sealer(limit: int = 60 * 1024) -> Sealer:
+    return Sealer("news", 1, notary("a"), limit)
+
+
+def opened(parcels: list[Parcel]) -> list[tuple[int, bytes, Any, Wishes]]:
+    """Number, payload, attributes and wishes of all events, in order, as a receiver sees them."""
+    found = []
+    for each in parcels:
+        got = decode(encode(each))
+        assert isinstance(got, Parcel)
+        envelopes = got.attributes or [None] * len(got.payloads)
+        for index, (payload, attributes) in enumerate(zip(got.payloads, envelopes, strict=True)):
+            found.append((got.stamp.first + index, payload, attributes, got.wishes))
+    return found
+
+
+@given(st.lists(st.tuples(events, st.just(NO_WISHES) | any_wishes), max_size=30), st.integers(420, 900))
+def test_events_come_out_as_they_went_in_in_order_and_numbered(content: list[Any], limit: int) -> None:
+    box = sealer(limit)
+    sealed: list[Parcel] = []
+    for position, ((payload, attributes), wishes) in enumerate(content, 1):
+        assert box.next_number == position
+        assert box.add(payload, attributes, wishes) == position
+        if position % 7 == 0:
+            sealed += box.seal("a", position)
+    sealed += box.seal("a", 99)
+    assert not box.waiting
+    assert opened(sealed) == [
+        (number, payload, attributes or None, wishes)
+        for number, ((payload, attributes), wishes) in enumerate(content, 1)
+    ]
+    assert [each.stamp.sequence for each in sealed] == list(range(1, len(sealed) + 1))
+    for each in sealed:
+        assert len(encode(each)) <= limit or each.stamp.count == 1
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.binary(max_size=30),
+            st.none()
+            | st.dictionaries(st.text("aü€𝄞", min_size=1, max_size=9), st.text("aü€𝄞", max_size=30)),
+        ),
+        min_size=1,
+        max_size=40,
+    )
+)
+def test_a_parcel_is_never_over_its_limit_unless_one_event_alone_is(content: list[Any]) -> None:
+    box = sealer(700)
+    wishes = Wishes(priority=9, expiry=12345.678)
+    for payload, attributes in content:
+        box.add(payload, attributes, wishes)
+    for each in box.seal(LONGEST, MAX_NUMBER):
+        assert len(encode(each)) <= 700 or each.stamp.count == 1
+
+
+def test_the_longest_header_fits_its_allowance_and_its_limit() -> None:
+    assert len(LONGEST) == MAX_ADDRESS
+    reply = answer(LONGEST, parcel(LONGEST, MAX_NUMBER, MAX_NUMBER, incarnation=MAX_NUMBER))
+    assert len(encode(reply)) - len(reply.body) <= MAX_HEADER
+    box = Sealer("news", MAX_NUMBER, notary("a"), 10_000)
+    for _ in range(400):
+        box.add(b"x" * 18, None, Wishes(priority=9, expiry=12345.678))
+    assert all(len(encode(each)) <= 10_000 for each in box.seal(LONGEST, MAX_NUMBER))
+
+
+def test_the_largest_event_fits_a_frame() -> None:
+    box = sealer()
+    attributes: Any = {f"{n:02}" + "𝄞" * 62: "𝄞" * MAX_ATTRIBUTE_BYTES for n in range(64)}
+    box.add(b"x" * MAX_PAYLOAD, attributes)
+    (only,) = box.seal("a", 1)
+    assert len(only.body) <= MAX_BODY
+    assert decode(encode(only)).payloads == [b"x" * MAX_PAYLOAD]  # type: ignore[union-attr]
+
+
+def test_a_payload_over_the_limit_is_refused_and_takes_no_number() -> None:
+    box = sealer()
+    with pytest.raises(TooLarge):
+        box.add(b"x" * (MAX_PAYLOAD + 1))
+    assert box.next_number == 1
+    assert not box.waiting
+
+
+def test_a_change_of_wishes_begins_a_new_parcel() -> None:
+    box = sealer()
+    high = Wishes(priority=9)
+    for wishes in (NO_WISHES, NO_WISHES, high, high, NO_WISHES):
+        box.add(b"x", None, wishes)
+    sealed = box.seal("a", 1)
+    assert [(each.stamp.first, each.stamp.count, each.wishes) for each in sealed] == [
+        (1, 2, NO_WISHES),
+        (3, 2, high),
+        (5, 1, NO_WISHES),
+    ]
+
+
+def test_a_full_parcel_says_so_and_an_open_one_does_not() -> None:
+    box = sealer(500)
+    box.add(b"x" * 20)
+    assert box.waiting
+    assert not box.full
+    box.add(b"x" * 90)
+    assert box.full
+    box.seal("a", 1)
+    assert not box.full
+    assert not box.waiting
+
+
+def test_an_event_larger_than_the_limit_travels_alone() -> None:
+    box = sealer(500)
+    for size in (1, 5000, 1):
+        box.add(b"x" * size)
+    assert [each.stamp.count for each in box.seal("a", 1)] == [1, 1, 1]
+
+
+def test_no_parcel_holds_more_events_than_a_receiver_takes() -> None:
+    box = sealer(2**30)
+    for _ in range(MAX_EVENTS + 1):
+        box.add(b"")
+    sealed = box.seal("a", 1)
+    assert [each.stamp.count for each in sealed] == [MAX_EVENTS, 1]
+    assert all(len(opened([each])) == each.stamp.count for each in sealed)
+
+
+@pytest.mark.parametrize("having", [[0], [1], [2], [0, 2], [1, 2], [0, 1, 2], []])
+def test_attributes_stay_with_their_event_when_only_some_have_any(having: list[int]) -> None:
+    box = sealer()
+    for index in range(3):
+        box.add(bytes([index]), {"i": index} if index in having else {})
+    (only,) = box.seal("a", 1)
+    assert [each[2] for each in opened([only])] == [{"i": i} if i in having else None for i in range(3)]
+    assert bool(only.header.split) is bool(having)
+
+
+def test_sealing_nothing_makes_no_parcel_and_no_number() -> None:
+    box = sealer()
+    assert box.seal("a", 1) == []
+    box.add(b"x")
+    assert [each.stamp.sequence for each in box.seal("a", 1)] == [1]
+
+
+def test_every_stamp_is_proved() -> None:
+    box = sealer()
+    box.add(b"x")
+    box.add(b"y")
+    (only,) = box.seal("a", 1)
+    early = box.stamp("a", 2)
+    assert notary("a").verify(channel_id("news"), only.stamp, 2)
+    assert notary("a").verify(channel_id("news"), early, 2)
+    assert not notary("a").verify(channel_id("news"), early, 1)
+
+
+def test_answers_are_numbered_apart_from_events() -> None:
+    box = sealer()
+    box.add(b"x")
+    question = Answer(parcel("b").stamp, 1)
+    first = box.answer(question, "a", 5, b"yes", {"k": 1}, Wishes(priority=8))
+    second = box.answer(question, "a", 6, b"no", None, NO_WISHES)
+    assert [each.stamp.first for each in (first, second)] == [1, 2]
+    assert (first.header.answers, first.wishes, first.attributes) == (
+        question,
+        Wishes(priority=8),
+        [{"k": 1}],
+    )
+    assert second.attributes == []
+    assert box.next_number == 2
+    with pytest.raises(TooLarge):
+        box.answer(question, "a", 7, b"x" * (MAX_PAYLOAD + 1), None, NO_WISHES)
+
+
+def test_the_parcels_of_the_testing_kit_are_just_like_sealed_ones() -> None:
+    box = sealer()
+    wishes = Wishes(priority=2)
+    box.add(b"one", {"a": 1}, wishes)
+    box.add(b"two", None, wishes)
+    (real,) = box.seal("a", 17)
+    made = parcel("a", 1, 1, [b"one", b"two"], attributes=[{"a": 1}, None], wishes=wishes, sent=17)
+    assert encode(made) == encode(real)
+    replied = box.answer(Answer(real.stamp, 2), "a", 18, b"yes", None, NO_WISHES)
+    assert encode(answer("a", real, 1, b"yes", sent=18)) == encode(replied)
