@@ -42,8 +42,10 @@ class Host:
         Lanes to neighbours, of the present life.
     late
         Inputs that wait for the end of a pause: name of an engine's method and arguments.
-    held
-        An item whose work ended during a pause.
+    work
+        The item that the server works on, and who sent it.
+    serving
+        Handle of the end of that work; None if it came during a pause and waits for the end of it.
     """
 
     __slots__ = (
@@ -52,7 +54,6 @@ class Host:
         "costs",
         "engine",
         "free",
-        "held",
         "inbox",
         "late",
         "life",
@@ -67,6 +68,7 @@ class Host:
         "wakes",
         "ways",
         "witnesses",
+        "work",
     )
 
     def __init__(
@@ -97,7 +99,7 @@ class Host:
         self.wakes: dict[tuple[int, str], int] = {}
         self.inbox: deque[tuple[str, Item]] = deque()
         self.late: list[tuple[str, tuple[Any, ...]]] = []
-        self.held: tuple[str, Item] | None = None
+        self.work: tuple[str, Item] | None = None
         self.serving: int | None = None
         self.paused = 0
 

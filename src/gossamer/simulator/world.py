@@ -303,7 +303,7 @@ class World:
             self.clock.cancel(handle)
         if host.serving is not None:
             self.clock.cancel(host.serving)
-        waiting = ([host.held] if host.held else []) + list(host.inbox)
+        waiting = ([host.work] if host.work else []) + list(host.inbox)
         for sender, item in waiting:
             self._lose(host, engine, sender, item, CRASHED)
         host.engine = None
@@ -381,9 +381,8 @@ class World:
         late, host.late = host.late, []
         for method, arguments in late:
             self._tell(host, method, *arguments)
-        if host.held is not None:
-            held, host.held = host.held, None
-            self._handle(host, *held)
+        if host.serving is None:
+            self._finish(host)
         self._serve(host)
         for witness in host.witnesses:
             witness.started(self, host.name, host.life)
@@ -445,26 +444,26 @@ class World:
 
     def _serve(self, host: Host) -> None:
         """Let an idle server take what waits, until something costs time."""
-        while host.inbox and host.serving is None and host.held is None and not host.paused:
-            waiting = host.inbox.popleft()
-            cost = 0 if host.free else host.costs[_kind(waiting[1])]
+        while host.inbox and host.work is None and not host.paused:
+            host.work = host.inbox.popleft()
+            cost = 0 if host.free else host.costs[_kind(host.work[1])]
             if cost:
-                at = self.clock.now + cost
-                host.serving = self.clock.schedule(at, NETWORK, self._served, host, waiting)
+                host.serving = self.clock.schedule(self.clock.now + cost, NETWORK, self._served, host)
             else:
-                self._handle(host, *waiting)
+                self._finish(host)
 
-    def _served(self, host: Host, waiting: tuple[str, Item]) -> None:
+    def _served(self, host: Host, _: object) -> None:
         host.serving = None
-        if host.paused:
-            host.held = waiting
-        else:
-            self._handle(host, *waiting)
+        if not host.paused:
+            self._finish(host)
             self._serve(host)
 
-    def _handle(self, host: Host, sender: str, item: Item) -> None:
-        assert host.engine is not None
-        self._carry(host, host.engine.receive(host.time(), sender, item))
+    def _finish(self, host: Host) -> None:
+        """The work on an item, if there is one, takes effect."""
+        if host.work is not None:
+            (sender, item), host.work = host.work, None
+            assert host.engine is not None
+            self._carry(host, host.engine.receive(host.time(), sender, item))
 
     def _wake(self, host: Host, key: tuple[int, str]) -> None:
         del host.wakes[key]
