@@ -1,0 +1,128 @@
+"""Several engines in memory, with a queue of frames between them; what is lost is up to the test."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from gossamer.core.context import BELOW, SERVER, TREE
+from gossamer.core.effect import Effect, Reply, Send, Wake
+from gossamer.core.engine import Engine
+from gossamer.core.errors import ProtocolError
+from gossamer.core.template import Template
+from gossamer.core.tree import Tree
+from gossamer.core.wire import decode, encode
+from gossamer.overlay.directory import Directory
+
+Frame = tuple[str, str, bytes]
+
+
+class Pump:
+    """Carries frames in order, fires wakes when time is told to pass, keeps replies."""
+
+    def __init__(self, templates: dict[str, type[Template[Any]]]) -> None:
+        self.templates = templates
+        self.now = 1_000
+        self.engines: dict[str, Engine] = {}
+        self.directories: dict[str, Directory] = {}
+        self.queue: deque[Frame] = deque()
+        self.carried: list[Frame] = []
+        self.replies: dict[tuple[str, int], Reply] = {}
+        self.refused: list[ProtocolError] = []
+        self.wakes: dict[tuple[str, int, str], int] = {}
+        self.loses: Callable[[Frame], bool] = lambda frame: False
+        self.links: set[frozenset[str]] = set()
+
+    def add(self, *nodes: str, incarnation: int = 1) -> None:
+        for node in nodes:
+            directory = self.directories[node] = Directory(self.templates)
+            self.wakes = {key: at for key, at in self.wakes.items() if key[0] != node}
+            self.engines[node] = Engine(
+                node,
+                templates=self.templates,
+                dice=random.Random,
+                secret=node.encode(),
+                incarnation=incarnation,
+                services=[directory],
+            )
+
+    def backbone(self, *edges: tuple[str, str]) -> None:
+        """One tree over all nodes named, and its links."""
+        tree = Tree(edges)
+        for node in tree.nodes:
+            self.do(node, self.engines[node].set(self.now, TREE, tree))
+        for a, b in edges:
+            self.link(a, b)
+
+    def hang(self, node: str, below: str) -> None:
+        """Put a node below a server."""
+        server = self.engines[below]
+        children = (*(server.containers.get(BELOW) or ()), node)
+        self.do(below, server.set(self.now, BELOW, children))
+        self.do(node, self.engines[node].set(self.now, SERVER, server.address))
+        self.link(node, below)
+
+    def link(self, a: str, b: str) -> None:
+        self.links.add(frozenset((a, b)))
+        self.do(a, self.engines[a].linked(self.now, b))
+        self.do(b, self.engines[b].linked(self.now, a))
+
+    def unlink(self, a: str, b: str) -> None:
+        self.links.discard(frozenset((a, b)))
+        self.do(a, self.engines[a].unlinked(self.now, b))
+        self.do(b, self.engines[b].unlinked(self.now, a))
+
+    def do(self, node: str, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Send():
+                    self.queue.extend((node, to, encode(effect.item)) for to in effect.to)
+                case Reply():
+                    assert (node, effect.call) not in self.replies, "a call is answered once"
+                    self.replies[node, effect.call] = effect
+                case Wake():
+                    key = (node, effect.channel, effect.name)
+                    self.wakes.pop(key, None)
+                    if effect.at is not None:
+                        self.wakes[key] = effect.at
+
+    def settle(self) -> None:
+        """Carry frames until nothing is on its way."""
+        for _ in range(100_000):
+            if not self.queue:
+                return
+            frame = self.queue.popleft()
+            sender, to, data = frame
+            self.carried.append(frame)
+            if frozenset((sender, to)) not in self.links or self.loses(frame):
+                continue
+            try:
+                self.do(to, self.engines[to].receive(self.now, sender, decode(data)))
+            except ProtocolError as error:
+                self.refused.append(error)
+        raise AssertionError("frames are sent for ever")
+
+    def passes(self, seconds: float) -> None:
+        """Let time go by: each wake fires when it is due, frames travel at once."""
+        end = self.now + round(seconds * 1e9)
+        self.settle()
+        while due := [(at, key) for key, at in self.wakes.items() if at <= end]:
+            at, key = min(due)
+            del self.wakes[key]
+            self.now = max(self.now, at)
+            node, channel, name = key
+            self.do(node, self.engines[node].wake(self.now, channel, name))
+            self.settle()
+        self.now = end
+
+    def call(self, node: str, call: int, question: Any) -> None:
+        self.do(node, self.engines[node].call(self.now, Directory.name, call, question))
+
+    def ask(self, node: str, call: int, question: Any) -> Any:
+        """Ask, let everything travel, and give the answer; None if there is none yet."""
+        self.call(node, call, question)
+        self.settle()
+        reply = self.replies.get((node, call))
+        return reply.value if reply else None
