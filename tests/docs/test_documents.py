@@ -1,0 +1,71 @@
+"""The documents are true: their code runs, their settings load, their links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gossamer import catalog
+from gossamer.core.config import parse
+from gossamer.runtime.config import NodeConfig
+from gossamer.simulator.scenario import Scenario, load
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(language: str) -> list[object]:
+    found = []
+    for page in PAGES:
+        for number, code in enumerate(
+            re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL), 1
+        ):
+            found.append(pytest.param(code, id=f"{page.name}-{number}"))
+    return found
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_every_python_block_runs_as_it_stands(code: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("text", blocks("toml"))
+def test_every_toml_block_is_valid(text: str) -> None:
+    if "entry-points" in text:
+        assert 'project.entry-points."gossamer.t' in text
+    elif "duration" in text:
+        assert parse(text, Scenario).duration > 0
+    else:
+        assert parse(text, NodeConfig).name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_every_command_in_the_documents_exists() -> None:
+    help_text = subprocess.run(
+        [sys.executable, "-m", "gossamer.cli.main", "--help"], capture_output=True, text=True, timeout=60
+    ).stdout
+    for page in PAGES:
+        for verb in re.findall(r"(?:^|`|\[bold\])gossamer ([a-z]+)", page.read_text(), re.MULTILINE):
+            assert f" {verb} " in help_text, f"{page.name}: gossamer {verb}"
+
+
+def test_the_readme_lists_every_template_and_no_other() -> None:
+    table = (ROOT / "README.md").read_text()
+    assert sorted(re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE)) == sorted(catalog.templates())
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "scenarios").rglob("*.toml")), ids=lambda path: path.stem)
+def test_every_scenario_loads(path: Path) -> None:
+    assert load(path).channel
