@@ -38,13 +38,14 @@ class Channel:
         self._subscriptions: dict[int, Subscription] = {}
         self._answers: set[Subscription] = set()
         self._sealing: asyncio.Handle | None = None
+        self._breathless = False
 
     # publishing
 
     async def publish(self, payload: bytes = b"", envelope: Envelope = NO_ENVELOPE) -> Receipt:
         """Publish an event, waiting while the way is full; its receipt."""
         self._check(payload, envelope)
-        if self._obstacle() is not None:
+        if self._breathless or self._obstacle() is not None:
             await self._room()
         return self._host.engine.receipt(self.name, self._accept(payload, envelope))
 
@@ -53,7 +54,7 @@ class Channel:
         self._check(payload, envelope)
         obstacle = self._obstacle()
         if obstacle is not None:
-            raise Full(obstacle, self._host.limits.queue_bytes)
+            raise Full(*obstacle)
         return self._host.engine.receipt(self.name, self._accept(payload, envelope))
 
     async def publish_many(self, payloads: Iterable[bytes], envelope: Envelope = NO_ENVELOPE) -> range:
@@ -66,7 +67,7 @@ class Channel:
             self._check(payload, envelope)
             if self._sealer.full:
                 self._seal()
-            if self._obstacle() is not None:
+            if self._breathless or self._obstacle() is not None:
                 await self._room()
             self._accept(payload, envelope)
         return range(first, self._sealer.next_number)
@@ -85,20 +86,24 @@ class Channel:
         if not isinstance(envelope, Envelope):
             raise BadEnvelope("envelope", envelope, "an Envelope object")
 
-    def _obstacle(self) -> str | None:
-        """What a publisher has to wait for."""
+    def _obstacle(self) -> tuple[str, int] | None:
+        """What a publisher has to wait for, and its limit."""
         host = self._host
         if host.engine.role in (Role.CLIENT, Role.SECONDARY) and host.wants_server and not host.links:
-            return "the way to a server (not connected)"
+            return "the way to a server (not connected)", host.limits.queue_bytes
         for link in host.links.values():
             if link.congested:
-                return f"the link to {link.peer!r}"
+                return f"the link to {link.peer!r}", host.limits.queue_bytes
         for subscription in self._subscriptions.values():
             if subscription.full:
-                return f"a subscriber of {self.name!r} on this node"
+                return f"a subscriber of {self.name!r} on this node", subscription.max_pending
         return None
 
     async def _room(self) -> None:
+        if self._breathless:
+            # a publisher that never has to wait would otherwise keep the loop from everybody else
+            self._breathless = False
+            await asyncio.sleep(0)
         await self._host.until(lambda: self._host.closed or self._obstacle() is None)
         if self._host.closed:
             raise Closed(f"channel {self.name!r}")
@@ -107,6 +112,7 @@ class Channel:
         number = self._sealer.add(payload, envelope.attributes, envelope.wishes)
         if self._sealer.full:
             self._seal()
+            self._breathless = True
         elif self._sealing is None:
             loop = asyncio.get_running_loop()
             self._sealing = (

@@ -11,6 +11,7 @@ from msgspec import Meta
 from gossamer.core.config import parse
 from gossamer.core.errors import ConfigError
 from gossamer.core.names import Role
+from gossamer.transports.base import HIGH_WATER
 
 Seconds = Annotated[float, Meta(gt=0, le=3600)]
 
@@ -19,7 +20,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Bounds of a node.
 
     queue_bytes
-        Bytes that may wait on a link before whoever feeds it has to wait too.
+        Bytes that may wait on a link before whoever feeds it has to wait too; not less than what
+        connections hold without telling when it is gone.
     patience
         Seconds that feeders wait for a link that takes nothing; then what is meant for it is dropped and
         counted until it takes something again.
@@ -34,7 +36,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Seconds that closing waits for what is pending.
     """
 
-    queue_bytes: Annotated[int, Meta(ge=65536, le=2**30)] = 4 * 1024 * 1024
+    queue_bytes: Annotated[int, Meta(ge=HIGH_WATER, le=2**30)] = 4 * 1024 * 1024
     patience: Seconds = 2.0
     heartbeat: Seconds = 1.0
     silence: Seconds = 20.0

@@ -321,7 +321,8 @@ class Host:
                 silence = limits.answer
             if link.waiting or late > limits.heartbeat * NANOSECONDS:
                 link.heard_at = max(link.heard_at, now - round(silence * NANOSECONDS / 2))
-            elif now - link.heard_at > silence * NANOSECONDS:
+            # also where reading waits: the other side hears no answers then, and would take us for dead
+            if now - link.heard_at > silence * NANOSECONDS:
                 log.warning("%s has been silent for %g s", link.peer, silence)
                 link.connection.abort()
             elif link.hello is not None and not link.stalled:

@@ -18,7 +18,7 @@ from gossamer.core.control import LINK_CHANNEL, Control, Message
 from gossamer.core.errors import GossamerError, ProtocolError, Refused
 from gossamer.core.names import MAX_ADDRESS, MAX_NODE_NAME, NODE_PATTERN, Role
 from gossamer.core.wire import Item, decode, decode_message, encode
-from gossamer.transports.base import Connection
+from gossamer.transports.base import HIGH_WATER, Connection
 
 if TYPE_CHECKING:
     from gossamer.runtime.host import Host
@@ -184,7 +184,7 @@ class Link:
         if self.stalled:
             return "link stalled"
         self.connection.send(frame)
-        if self.connection.pending > self._host.limits.queue_bytes:
+        if self.connection.pending > max(self._host.limits.queue_bytes, HIGH_WATER):
             self._congest(origin)
         return None
 

@@ -39,15 +39,19 @@ MAX_PENDING = 65_536
 
 
 class ReceivedEvent(Event, frozen=True, gc=False):
-    """An event as its subscriber gets it; answer it with ``await event.feedback(...)``."""
+    """An event as its subscriber gets it; answer it with ``await event.feedback(...)``.
 
-    subscription: Subscription
+    It knows its channel and not its subscription, whose queue it may wait in: the collector does not look
+    into events, so a subscription closed before all was read would never be freed.
+    """
+
+    channel: Channel
+    handback: Value | None
 
     @property
     def receipt(self) -> Receipt:
         """Who sent it, its number and the subscription's handback; feedback is addressed by it."""
-        channel, handback = self.subscription.channel, self.subscription.handback
-        return channel.receipt(self.parcel.stamp, self.number, handback)
+        return self.channel.receipt(self.parcel.stamp, self.number, self.handback)
 
     @property
     def answers(self) -> int | None:
@@ -57,7 +61,7 @@ class ReceivedEvent(Event, frozen=True, gc=False):
 
     async def feedback(self, payload: bytes = b"", envelope: Envelope = NO_ENVELOPE) -> Receipt:
         """Answer the source of this event, and nobody else."""
-        return await self.subscription.channel.feedback(self.receipt, payload, envelope)
+        return await self.channel.feedback(self.receipt, payload, envelope)
 
 
 Callback = Callable[[ReceivedEvent], Any]
@@ -160,11 +164,12 @@ class Subscription:
         """Take the events of a parcel that match; called by the host."""
         if not self._open:
             return
-        payloads = parcel.payloads
+        payloads, channel, handback = parcel.payloads, self.channel, self.handback
         if picks is None:
-            events = list(map(ReceivedEvent, repeat(parcel), range(len(payloads)), payloads, repeat(self)))
+            whole = (repeat(parcel), range(len(payloads)), payloads, repeat(channel), repeat(handback))
+            events = list(map(ReceivedEvent, *whole))
         else:
-            events = [ReceivedEvent(parcel, pick, payloads[pick], self) for pick in picks]
+            events = [ReceivedEvent(parcel, pick, payloads[pick], channel, handback) for pick in picks]
         room = self.max_pending - self._queued
         if len(events) > room:
             events = self._overflow(events, room, origin)
