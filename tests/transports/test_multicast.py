@@ -12,7 +12,7 @@ from gossamer.core.errors import CannotConnect, NoAnswer
 from gossamer.testing.party import Party, Recorder, frame
 from gossamer.transports.base import host_and_port
 from gossamer.transports.datagram import GOODBYE
-from gossamer.transports.multicast import MulticastTransport
+from gossamer.transports.multicast import MulticastTransport, join, parse
 
 BEACON = 0.05
 SLOW = 60.0
@@ -38,9 +38,9 @@ def stranger():
 async def party(request: pytest.FixtureRequest):
     """One listening member. Beacons are so rare that whoever is met was met without waiting for one."""
     party = Party(MulticastTransport(beacon=getattr(request, "param", SLOW)), free_group())
+    await party.listen()
+    yield party
     async with asyncio.timeout(10):
-        await party.listen()
-        yield party
         await party.end()
 
 
@@ -81,47 +81,44 @@ async def mesh(party: Party, count: int) -> list[list[Recorder]]:
 
 async def test_every_member_meets_every_other_at_once():
     party = Party(MulticastTransport(beacon=SLOW), free_group())
-    async with asyncio.timeout(10):
-        members = await mesh(party, 5)
-        remotes = [{each.connection.remote for each in member} for member in members]
-        assert all(len(each) == 4 for each in remotes)
-        assert len(set.union(*remotes)) == 5
-        await party.end()
+    members = await mesh(party, 5)
+    remotes = [{each.connection.remote for each in member} for member in members]
+    assert all(len(each) == 4 for each in remotes)
+    assert len(set.union(*remotes)) == 5
+    await party.end()
 
 
 async def test_one_transmission_reaches_all_others_once_and_not_oneself():
     party = Party(MulticastTransport(beacon=SLOW), free_group())
-    async with asyncio.timeout(10):
-        members = await mesh(party, 4)
-        for number, member in enumerate(members):
-            group = member[0].connection.group
-            assert group is not None
-            assert all(each.connection.group is group for each in member)
-            group.send(frame(number, 65_000))
-        everyone = [each for member in members for each in member]
-        for each in everyone:
-            await each.has(1)
-        for number, member in enumerate(members):
-            got = sorted(data for each in member for data in each.frames)
-            assert got == sorted(frame(other, 65_000) for other in range(4) if other != number)
-        await party.end()
+    members = await mesh(party, 4)
+    for number, member in enumerate(members):
+        group = member[0].connection.group
+        assert group is not None
+        assert all(each.connection.group is group for each in member)
+        group.send(frame(number, 65_000))
+    everyone = [each for member in members for each in member]
+    for each in everyone:
+        await each.has(1)
+    for number, member in enumerate(members):
+        got = sorted(data for each in member for data in each.frames)
+        assert got == sorted(frame(other, 65_000) for other in range(4) if other != number)
+    await party.end()
 
 
 async def test_a_frame_to_one_member_reaches_no_other():
     party = Party(MulticastTransport(beacon=SLOW), free_group())
-    async with asyncio.timeout(10):
-        members = await mesh(party, 3)
-        remotes = [{each.connection.remote for each in member} for member in members]
-        own = [(remotes[one] & remotes[two]).pop() for one, two in ((1, 2), (0, 2), (0, 1))]
-        chosen = members[0][0].connection
-        chosen.send(frame(1))
-        chosen.group.send(frame(2))
-        target = own.index(chosen.remote)
-        for number in (1, 2):
-            (sink,) = (each for each in members[number] if each.connection.remote == own[0])
-            expected = [frame(1), frame(2)] if number == target else [frame(2)]
-            assert sorted(await sink.has(len(expected))) == expected
-        await party.end()
+    members = await mesh(party, 3)
+    remotes = [{each.connection.remote for each in member} for member in members]
+    own = [(remotes[one] & remotes[two]).pop() for one, two in ((1, 2), (0, 2), (0, 1))]
+    chosen = members[0][0].connection
+    chosen.send(frame(1))
+    chosen.group.send(frame(2))
+    target = own.index(chosen.remote)
+    for number in (1, 2):
+        (sink,) = (each for each in members[number] if each.connection.remote == own[0])
+        expected = [frame(1), frame(2)] if number == target else [frame(2)]
+        assert sorted(await sink.has(len(expected))) == expected
+    await party.end()
 
 
 async def test_the_group_refuses_a_frame_that_is_too_large(party: Party):
@@ -185,9 +182,29 @@ async def test_a_closed_listener_still_beats_for_the_members_it_knows(party: Par
         mute = await party.accepts(2)
         await party.server.close()
         await mute.is_lost()
-    near.connection.send(frame(1))
-    assert await far.has(1) == [frame(1)]
+        # The other still accepts; when it loses a second mute member, it would have lost the listener too.
+        known = len(party.everyone)
+        sock.sendto(beacon(b"two"), host_and_port(party.asked))
+        near.connection.send(frame(1))
+        assert await far.has(1) == [frame(1)]
+        far.connection.send(frame(2))
+        assert await near.has(1) == [frame(2)]
+        (second,) = party.everyone[known:]
+        await second.is_lost()
     assert near.losses == []
+
+
+@often
+async def test_who_leaves_says_goodbye_to_the_group_for_those_it_does_not_hear(party: Party):
+    with stranger() as sock:
+        sock.sendto(beacon(b"one"), host_and_port(party.asked))
+        await (await party.accepts(1)).is_lost()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ear:
+        ear.setblocking(False)
+        join(ear, parse(party.asked))
+        await party.server.close()
+        while await heard(ear) != GOODBYE:
+            pass
 
 
 async def test_goodbye_to_the_group_ends_the_connection(party: Party):
@@ -231,13 +248,12 @@ async def test_who_finds_nobody_leaves_the_group():
     party = Party(transport, address)
     with pytest.raises(CannotConnect):
         await transport.connect(address, party.greet)
-    async with asyncio.timeout(10):
-        await party.listen()
-        with stranger() as sock:
-            sock.sendto(beacon(b"one"), host_and_port(address))
-            await party.accepts(1)
-        assert len(party.everyone) == 1
-        await party.end()
+    await party.listen()
+    with stranger() as sock:
+        sock.sendto(beacon(b"one"), host_and_port(address))
+        await party.accepts(1)
+    assert len(party.everyone) == 1
+    await party.end()
 
 
 async def test_over_the_limit_members_are_ignored(party: Party, monkeypatch: pytest.MonkeyPatch):

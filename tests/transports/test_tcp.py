@@ -37,9 +37,9 @@ HOSTILE = {
 @pytest.fixture
 async def party():
     party = Party(TcpTransport(), "tcp://127.0.0.1:0")
+    await party.listen()
+    yield party
     async with asyncio.timeout(10):
-        await party.listen()
-        yield party
         await party.end()
 
 

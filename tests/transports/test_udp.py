@@ -17,9 +17,9 @@ from gossamer.transports.udp import UdpListener, UdpTransport
 @pytest.fixture
 async def party():
     party = Party(UdpTransport(), "udp://127.0.0.1:0")
+    await party.listen()
+    yield party
     async with asyncio.timeout(10):
-        await party.listen()
-        yield party
         await party.end()
 
 

@@ -22,9 +22,9 @@ PAGE = "https://example.org"
 @pytest.fixture
 async def party(request: pytest.FixtureRequest):
     party = Party(WebsocketTransport(), f"ws://127.0.0.1:0{getattr(request, 'param', '')}")
+    await party.listen()
+    yield party
     async with asyncio.timeout(10):
-        await party.listen()
-        yield party
         await party.end()
 
 
@@ -90,7 +90,7 @@ async def test_a_message_over_the_largest_frame_closes_the_connection(party: Par
 async def test_strangers_leave_no_line_in_the_log(
     party: Party, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ):
-    caplog.set_level(logging.WARNING)
+    caplog.set_level(logging.INFO)
     get = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
     for piece in (get, b"\xff" * 3000, b"POST / HTTP/1.1\r\n\r\n", b"GET / HT", b""):
         reader, writer = await asyncio.open_connection(*host_and_port(party.server.address))
