@@ -91,6 +91,17 @@ def test_what_a_subscription_has_not_got_when_it_ends_is_no_longer_expected(watc
     assert (ledger.counts.expected, ledger.counts.delivered, ledger.counts.violations) == (1, 1, 0)
 
 
+def test_an_event_that_was_not_expected_does_not_stand_in_for_one_that_was(watched):
+    it, ledger = watched()
+    it.world.publish("a", "c")
+    number = it.world.subscribe("b", "c")
+    it.world.run(1)
+    it.world.add_rule(Loss(start=1))
+    it.world.publish("a", "c")
+    it.world.unsubscribe("b", "c", number)
+    assert (ledger.counts.delivered, ledger.counts.expected) == (1, 0)
+
+
 def test_a_crash_ends_the_subscriptions_of_its_node(watched):
     it, ledger = watched()
     it.world.subscribe("b", "c")

@@ -129,6 +129,15 @@ def test_after_unlink_both_are_told_and_nothing_passes(bench):
     assert it.world.drops == {"no link": 1}
 
 
+def test_a_link_made_again_follows_its_new_model(bench):
+    it = bench()
+    it.world.unlink("a", "b")
+    it.world.link("a", "b", LinkModel(latency=3.0))
+    it.hint("a", "b")
+    it.world.run(5)
+    assert it.noted("hint")[0][0] == 3 * S
+
+
 def test_items_of_one_direction_arrive_in_the_order_of_sending(bench):
     it = bench(link=LinkModel(latency=0.01, jitter=0.05))
     for number in range(50):
@@ -269,6 +278,16 @@ def test_a_crash_drops_what_waits_in_the_inbox(bench):
     assert [row["peer"] for row in it.traced("dropped", node="b", detail="node crashed")] == ["a"] * 2
 
 
+def test_work_begun_before_a_crash_does_not_end_work_of_the_next_life(bench):
+    it = bench(link=LinkModel(latency=0), node=NodeModel(control=1.0))
+    it.hint("a", "b", 1)
+    it.world.add_rule(Crash(node="b", at=0.5))
+    it.world.add_rule(Restart(node="b", at=0.6))
+    it.world.at(0.7, lambda: it.hint("a", "b", 2))
+    it.world.run(10)
+    assert it.noted("hint") == [(1700 * MS, "b", "a", 2)]
+
+
 def test_a_restart_is_a_new_life_with_channels_containers_links_and_other_dice(bench):
     it, onlooker = bench("abc"), Onlooker()
     (tree,) = {it.world.engine("b").containers["tree"]}
@@ -368,6 +387,18 @@ def test_a_crash_ends_a_pause(bench):
     it.world.add_rule(Restart(node="b", at=3))
     it.world.run(4)
     assert it.world.running("b")
+    it.world.run(20)
+    assert it.world.running("b")
+
+
+def test_the_end_of_an_earlier_lifes_pause_does_not_end_a_later_one(bench):
+    it = bench()
+    it.world.add_rule(Pause(node="b", start=1, end=10))
+    it.world.add_rule(Crash(node="b", at=2))
+    it.world.add_rule(Restart(node="b", at=3))
+    it.world.add_rule(Pause(node="b", start=4, end=20))
+    it.world.run(15)
+    assert not it.world.running("b")
     it.world.run(20)
     assert it.world.running("b")
 

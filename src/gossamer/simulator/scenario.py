@@ -26,14 +26,12 @@ from gossamer.simulator.agents import Publisher, Subscriber
 from gossamer.simulator.checks import CHECKS, Check, Ledger, Violation
 from gossamer.simulator.dice import SeededDice
 from gossamer.simulator.models import LinkModel, NodeModel, Probability
+from gossamer.simulator.recording import Recording
 from gossamer.simulator.topology import Network, layout, spanning
 from gossamer.simulator.world import World
-from gossamer.traces.digest import TraceHash
-from gossamer.traces.writer import TraceWriter
 
 STEPS = 100
 """Into how many parts a run is cut to report progress."""
-TRACE_NAME = "world"
 
 Plain = str | int | float | bool
 Size = Annotated[int, Meta(ge=0, le=MAX_PAYLOAD)]
@@ -205,23 +203,22 @@ def run(
         Is told the virtual seconds passed, a hundred times.
     """
     ledger = Ledger(checks)
-    rows = _Rows()
+    rows = Recording()
     world = build(scenario, seed, ledger, rows, templates)
-    rows.begin(None if out is None else _writer(out, f"{scenario.name or 'scenario'}-{seed}"))
+    rows.begin(out, f"{scenario.name or 'scenario'}-{seed}")
     for step in range(1, STEPS + 1):
         passed = scenario.duration * step / STEPS
         world.run(passed)
         if progress is not None:
             progress(passed)
     ledger.finish(world)
-    if rows.writer is not None:
-        rows.writer.close()
+    rows.close()
     counts = {name: getattr(ledger.counts, name) for name in ledger.counts.__struct_fields__}
     return Result(
         scenario=scenario.name,
         file=scenario.file,
         seed=seed,
-        trace_hash=rows.hash.hexdigest(),
+        trace_hash=rows.digest,
         virtual_seconds=world.now,
         rows=rows.count,
         events=world.clock.happened,
@@ -369,33 +366,6 @@ class _Builder:
         return nodes
 
 
-class _Rows:
-    """Takes the rows of a run: counts, hashes and perhaps writes them."""
-
-    __slots__ = ("_early", "count", "hash", "writer")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.hash = TraceHash()
-        self.writer: TraceWriter | None = None
-        self._early: list[Row] | None = []
-
-    def begin(self, writer: TraceWriter | None) -> None:
-        """Write from now on, and first what has come so far: no file is touched while a build may fail."""
-        early, self._early, self.writer = self._early or (), None, writer
-        if writer is not None:
-            for row in early:
-                writer(row)
-
-    def __call__(self, row: Row) -> None:
-        self.count += 1
-        self.hash(row)
-        if self.writer is not None:
-            self.writer(row)
-        elif self._early is not None:
-            self._early.append(row)
-
-
 class _naming:  # noqa: N801
     """Turns what is wrong inside the block into a ConfigError for a key."""
 
@@ -416,12 +386,3 @@ class _naming:  # noqa: N801
 def _after(start: float, end: float | None, key: str) -> None:
     if end is not None and not end > start:
         raise ConfigError(f"{end} is not after the start at {start}", key=key)
-
-
-def _writer(out: Path, run: str) -> TraceWriter:
-    """A writer into a folder that holds nothing of an earlier run of the same name."""
-    writer = TraceWriter(out, run, TRACE_NAME)
-    for pattern in (f"{TRACE_NAME}-*.parquet", f"{TRACE_NAME}.json", f".{TRACE_NAME}*.tmp"):
-        for stale in sorted(writer.folder.glob(pattern)):
-            stale.unlink()
-    return writer

@@ -1,0 +1,238 @@
+"""Carries out what engines ask for, and brings engines what arrives for them.
+
+Every item that a trace calls sent is accounted for. It is received by its target, or dropped: by the sender
+with the target as peer (reasons "no link", "queue full", "lost on the way", "node is down", and those of
+rules), or by the target with the sender as peer ("inbox full", "node crashed"). Only what is still on the
+way when a run ends, or waits in an inbox, is neither. Models and rules may add copies. A row about the loss
+of an item that a node sent before it crashed belongs to that life of the node and may come after its end.
+
+Items travel as objects; their size is that of their frame.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gossamer.core.control import Control
+from gossamer.core.effect import Deliver, DeliverFeedback, Drop, Effect, Reply, Send, Wake
+from gossamer.core.engine import Engine
+from gossamer.core.wire import Item, encode
+from gossamer.overlay.directory import Entry
+from gossamer.simulator import rules
+from gossamer.simulator.clock import NETWORK, TIMER, Clock
+from gossamer.simulator.dice import SeededDice
+from gossamer.simulator.host import Host, Way
+from gossamer.simulator.models import FULL
+
+if TYPE_CHECKING:
+    from gossamer.simulator.world import World
+
+NO_LINK, QUEUE_FULL, LOST_ON_THE_WAY = "no link", "queue full", "lost on the way"
+NODE_DOWN, INBOX_FULL, CRASHED = "node is down", "inbox full", "node crashed"
+
+Tap = Callable[[str, str, Item], None]
+"""Hears sender, target and item of every transmission, before rules and models see it."""
+
+
+class Carrier:
+    """Between the engines of a world.
+
+    hosts, channels
+        Nodes by name and channels by number; the world keeps them.
+    drops
+        Drops by reason.
+    messages, bytes
+        Transmissions and their bytes by kind of item: parcel, feedback, control.
+    taps
+        Who hears every transmission.
+    calls
+        Who waits for the reply to a call.
+    """
+
+    def __init__(self, world: World, clock: Clock, dice: SeededDice) -> None:
+        self.hosts: dict[str, Host] = {}
+        self.channels: dict[int, Entry] = {}
+        self.drops: Counter[str] = Counter()
+        self.messages: Counter[str] = Counter()
+        self.bytes: Counter[str] = Counter()
+        self.taps: list[Tap] = []
+        self.calls: dict[int, Callable[[Reply], None]] = {}
+        self._world = world
+        self._clock = clock
+        self._dice = dice
+        self._judges: list[tuple[int, rules.Judge]] = []
+        self._carrying = False
+        self._pending: deque[tuple[Host, list[Effect]]] = deque()
+
+    def begin(self, judge: tuple[int, rules.Judge], _: object) -> None:
+        """A rule comes into force; the number says where it stands in the list."""
+        insort(self._judges, judge, key=_order)
+
+    def end(self, judge: tuple[int, rules.Judge], _: object) -> None:
+        """A rule is no longer in force."""
+        self._judges.remove(judge)
+
+    # inputs of engines
+
+    def tell(self, host: Host, method: str, *arguments: Any) -> None:
+        """Give an engine an input by its name; it waits during a pause, and is gone if the node is down."""
+        if host.paused:
+            host.late.append((method, arguments))
+        elif host.engine is not None:
+            self.carry(host, getattr(host.engine, method)(host.time(), *arguments))
+
+    def _arrive(self, way: Way, item: Item) -> None:
+        host = way.receiver
+        engine = host.engine
+        if engine is None:
+            self.lose(self.hosts[way.sender], way.engine, host.name, item, NODE_DOWN)
+        elif host.free and not host.paused:
+            self.carry(host, engine.receive(host.time(), way.sender, item))
+        elif len(host.inbox) >= host.limit:
+            self.lose(host, engine, way.sender, item, INBOX_FULL)
+        else:
+            host.inbox.append((way.sender, item))
+            self.serve(host)
+
+    def serve(self, host: Host) -> None:
+        """Let an idle server take what waits, until something costs time."""
+        while host.inbox and host.work is None and not host.paused:
+            host.work = host.inbox.popleft()
+            cost = 0 if host.free else host.costs[_kind(host.work[1])]
+            if cost:
+                host.serving = self._clock.schedule(self._clock.now + cost, NETWORK, self._served, host)
+            else:
+                self.finish(host)
+
+    def _served(self, host: Host, _: object) -> None:
+        host.serving = None
+        if not host.paused:
+            self.finish(host)
+            self.serve(host)
+
+    def finish(self, host: Host) -> None:
+        """The work on an item, if there is one, takes effect."""
+        if host.work is not None:
+            (sender, item), host.work = host.work, None
+            assert host.engine is not None
+            self.carry(host, host.engine.receive(host.time(), sender, item))
+
+    def _wake(self, host: Host, key: tuple[int, str]) -> None:
+        del host.wakes[key]
+        self.tell(host, "wake", *key)
+
+    def lose(self, host: Host, engine: Engine, peer: str, item: Item, reason: str) -> None:
+        """An item between an engine of a host and a peer ends here."""
+        self.carry(host, engine.lost(host.time(), peer, item, reason))
+
+    # effects of engines
+
+    def carry(self, host: Host, effects: list[Effect]) -> None:
+        """Carry out effects in order; those caused meanwhile come after all of them."""
+        if not effects:
+            return
+        if self._carrying:
+            self._pending.append((host, effects))
+            return
+        self._carrying = True
+        try:
+            self._carry_out(host, effects)
+            while self._pending:
+                self._carry_out(*self._pending.popleft())
+        finally:
+            self._carrying = False
+
+    def _carry_out(self, host: Host, effects: list[Effect]) -> None:
+        for effect in effects:
+            kind = type(effect)
+            if kind is Drop:
+                self.drops[effect.reason] += 1  # type: ignore[attr-defined]
+            elif host.engine is None:
+                continue  # crashed by a witness in the middle of it
+            elif kind is Send:
+                self._send(host, effect)  # type: ignore[arg-type]
+            elif kind is Deliver:
+                self._deliver(host, effect)  # type: ignore[arg-type]
+            elif kind is Wake:
+                self._set_wake(host, effect)  # type: ignore[arg-type]
+            elif kind is DeliverFeedback:
+                self._deliver_feedback(host, effect)  # type: ignore[arg-type]
+            elif kind is Reply:
+                self.calls.pop(effect.call)(effect)  # type: ignore[attr-defined,arg-type]
+
+    def _send(self, host: Host, send: Send) -> None:
+        item = send.item
+        size = len(encode(item))
+        kind = _kind(item)
+        for peer in send.to:
+            for tap in self.taps:
+                tap(host.name, peer, item)
+            way = host.ways.get(peer)
+            if way is None or not way.up:
+                assert host.engine is not None
+                self.lose(host, host.engine, peer, item, NO_LINK)
+            else:
+                self.messages[kind] += 1
+                self.bytes[kind] += size
+                self._transmit(host, way, item, size, kind)
+
+    def _transmit(self, host: Host, way: Way, item: Item, size: int, kind: str) -> None:
+        extra, copies = 0, 0
+        dice, clock = self._dice, self._clock
+        for _, judge in self._judges:
+            verdict = judge(host.name, way.receiver.name, kind, dice)
+            if type(verdict) is rules.Drop:
+                self.lose(host, way.engine, way.receiver.name, item, verdict.reason)
+                return
+            if type(verdict) is rules.Delay:
+                extra += verdict.by
+            elif type(verdict) is rules.Duplicate:
+                copies += 1
+        arrives = way.carry(clock.now, size, dice, extra)
+        if arrives < 0:
+            reason = QUEUE_FULL if arrives == FULL else LOST_ON_THE_WAY
+            self.lose(host, way.engine, way.receiver.name, item, reason)
+            return
+        clock.schedule(arrives, NETWORK, self._arrive, way, item)
+        if way.duplicate:
+            again = way.again(arrives, dice)
+            if again >= 0:
+                clock.schedule(again, NETWORK, self._arrive, way, item)
+        for _ in range(copies):
+            clock.schedule(way.copy(arrives, dice), NETWORK, self._arrive, way, item)
+
+    def _deliver(self, host: Host, effect: Deliver) -> None:
+        channel = self.channels[effect.channel].name
+        for witness in host.witnesses:
+            witness.delivered(
+                self._world, host.name, host.life, channel, effect.subscription, effect.parcel, effect.picks
+            )
+
+    def _deliver_feedback(self, host: Host, effect: DeliverFeedback) -> None:
+        channel = self.channels[effect.channel].name
+        for witness in host.witnesses:
+            witness.feedback(self._world, host.name, host.life, channel, effect.parcel)
+
+    def _set_wake(self, host: Host, wake: Wake) -> None:
+        key = (wake.channel, wake.name)
+        earlier = host.wakes.pop(key, None)
+        if earlier is not None:
+            self._clock.cancel(earlier)
+        if wake.at is not None:
+            at = wake.at
+            if host.skew is not None:
+                at = host.skew.true(self._clock.now, host.time(), at)
+            host.wakes[key] = self._clock.schedule(at, TIMER, self._wake, host, key)
+
+
+def _kind(item: Item) -> str:
+    if type(item) is Control:
+        return "control"
+    return "parcel" if item.header.answers is None else "feedback"  # type: ignore[union-attr]
+
+
+def _order(judge: tuple[int, rules.Judge]) -> int:
+    return judge[0]
