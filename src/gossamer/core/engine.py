@@ -242,17 +242,12 @@ class Engine:
             self._changed.append(name)
 
     def deliver(self, context: Context, parcel: Parcel, sender: str | None) -> None:
-        if not context.subscribers:
-            return
-        try:
-            attributes = parcel.attributes
-        except ProtocolError as error:
-            self._drop(parcel, f"{error.field} makes no sense")
+        if not context.subscribers or not self._opens(parcel):
             return
         for subscription, criteria in context.subscribers.items():
             picks: tuple[int, ...] | None = None
             if criteria:
-                picks = tuple(i for i, each in enumerate(attributes) if each and criteria.matches(each))
+                picks = tuple(i for i, own in enumerate(parcel.attributes) if own and criteria.matches(own))
                 if not picks:
                     continue
             self._emit(Deliver(context.id, subscription, parcel, picks, sender))
@@ -266,19 +261,22 @@ class Engine:
             self._drop(parcel, "answers an earlier life of this node")
         elif not self.notary.verify(context.id, answers.stamp, answers.number):
             self._drop(parcel, "forged receipt")
-        else:
-            try:
-                parcel.payloads  # noqa: B018
-            except ProtocolError as error:
-                self._drop(parcel, f"{error.field} makes no sense")
-                return
-            if not self._instances[context.id].answers.add(parcel.stamp):
+        elif self._opens(parcel):
+            if self._instances[context.id].answers.add(parcel.stamp):
+                self._emit(DeliverFeedback(context.id, parcel))
+                self._trace_parcel(trace.DELIVERED, parcel, "")
+            else:
                 self._drop(parcel, "seen before")
-                return
-            self._emit(DeliverFeedback(context.id, parcel))
-            self._trace_parcel(trace.DELIVERED, parcel, "")
 
     # inside
+
+    def _opens(self, parcel: Parcel) -> bool:
+        """Whether a body is what its header says; if not, the parcel ends here."""
+        try:
+            return parcel.attributes is not None
+        except ProtocolError as error:
+            self._drop(parcel, f"{error.field} makes no sense")
+            return False
 
     def _instance(self, channel: str) -> Instance:
         instance = self._instances.get(channel_id(channel))
