@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 from gossamer import Channel, Full, Limits, Node, Role, Subscription, connect
 from gossamer.core.control import LINK_CHANNEL, Control, Message
+from gossamer.core.names import channel_id
 from gossamer.core.wire import PRELUDE, Item, encode, measure
 from gossamer.runtime.host import Host
 from gossamer.runtime.link import Hello, Link
+from gossamer.templates.multicast import Multicast
 
 ANY_PORT = "tcp://127.0.0.1:0"
 SOON = 10.0
@@ -45,6 +47,21 @@ async def turns(count: int = 5) -> None:
     """Let the event loop turn."""
     for _ in range(count):
         await asyncio.sleep(0)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let the event loop turn until something holds that nobody tells of."""
+    while not condition():
+        await turns(1)
+
+
+def interested(node: Node, channel: str) -> set[str]:
+    """The neighbours that a node knows to listen on a multicast channel."""
+    instance = host_of(node).engine._instances.get(channel_id(channel))
+    if instance is None:
+        return set()
+    assert isinstance(instance.template, Multicast)
+    return {who for who, interest in instance.template.interests.items() if interest.wanted}
 
 
 async def take(events: Subscription, count: int) -> list[bytes]:

@@ -226,9 +226,10 @@ class Host:
         elif known is not None and not self._replaces(link, known, hello):
             link.refuse("")
         else:
-            if known is not None:
+            if known is not None and known.hello is not None:
                 self._remove(known)
-                known.refuse(f"replaced by a newer connection of {hello.node!r}")
+                same_life = known.hello.incarnation == hello.incarnation
+                known.refuse("" if same_life else f"replaced by a newer node called {hello.node!r}")
             return True
         return False
 

@@ -68,6 +68,8 @@ class Link:
         self.hello: Hello | None = None
         self.greeted: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
         self.gone = asyncio.Event()
+        self.refusal = ""
+        """Why the other side ended the link, if it said so."""
         self.latency: int | None = None
         """Nanoseconds one way, half of the last round trip; None before the first."""
         self.heard_at = host.now()
@@ -147,6 +149,7 @@ class Link:
             case Pong():
                 self.latency = max(0, self._host.now() - message.sent) // 2
             case Bye():
+                self.refusal = message.reason
                 if message.reason:
                     self.fail(Refused(self.peer, message.reason))
                 self._host.spawn(self.connection.close())

@@ -22,6 +22,7 @@ from gossamer.core.errors import (
     ChannelExists,
     Closed,
     GossamerError,
+    LocalError,
     NoAnswer,
     Refused,
     UnknownChannel,
@@ -217,9 +218,11 @@ class Node:
             try:
                 link = await self._first(host, group)
             except GossamerError as error:
-                if not self._patient:
+                linked_already = isinstance(error, Refused) and not error.reason
+                if isinstance(error, LocalError) or not (self._patient or linked_already):
                     raise
-                log.warning("%s; trying again", error)
+                if not linked_already:
+                    log.warning("%s; trying again", error)
             self._background.append(asyncio.create_task(self._keep(host, group, link)))
 
     async def _first(self, host: Host, addresses: Iterable[str]) -> Link:
@@ -250,7 +253,7 @@ class Node:
             reason = f"no greeting within {seconds:g} s"
         except Refused as error:
             raise Refused(address, error.reason) from None
-        except CannotConnect:
+        except (CannotConnect, BadAddress):
             raise
         except (GossamerError, OSError) as error:
             reason = str(error)
@@ -264,7 +267,9 @@ class Node:
         while True:
             if link is not None:
                 await link.gone.wait()
-                delay = 0.1
+                delay = 5.0 if link.refusal else 0.1
+                if link.refusal:
+                    log.error("%s", Refused(link.peer, link.refusal))
             await asyncio.sleep(delay * random.uniform(0.5, 1.0))
             delay = min(2 * delay, 5.0)
             try:
