@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.core.errors import TooLarge
-from gossamer.core.event import MAX_ATTRIBUTE_BYTES, MAX_PAYLOAD, NO_WISHES, Wishes
+from gossamer.core.event import MAX_ATTRIBUTE_BYTES, MAX_PAYLOAD, NO_WISHES, Envelope, Wishes
 from gossamer.core.names import MAX_ADDRESS, channel_id
 from gossamer.core.parcel import MAX_BODY, MAX_EVENTS, Answer, Parcel
 from gossamer.core.receipt import MAX_NUMBER
@@ -179,8 +179,8 @@ def test_answers_are_numbered_apart_from_events() -> None:
     box = sealer()
     box.add(b"x")
     question = Answer(parcel("b").stamp, 1)
-    first = box.answer(question, "a", 5, b"yes", {"k": 1}, Wishes(priority=8))
-    second = box.answer(question, "a", 6, b"no", None, NO_WISHES)
+    first = box.answer(question, "a", 5, b"yes", Envelope({"k": 1}, Wishes(priority=8)))
+    second = box.answer(question, "a", 6, b"no")
     assert [each.stamp.first for each in (first, second)] == [1, 2]
     assert (first.header.answers, first.wishes, first.attributes) == (
         question,
@@ -190,7 +190,7 @@ def test_answers_are_numbered_apart_from_events() -> None:
     assert second.attributes == []
     assert box.next_number == 2
     with pytest.raises(TooLarge):
-        box.answer(question, "a", 7, b"x" * (MAX_PAYLOAD + 1), None, NO_WISHES)
+        box.answer(question, "a", 7, b"x" * (MAX_PAYLOAD + 1))
 
 
 def test_the_parcels_of_the_testing_kit_are_just_like_sealed_ones() -> None:
@@ -201,5 +201,5 @@ def test_the_parcels_of_the_testing_kit_are_just_like_sealed_ones() -> None:
     (real,) = box.seal("a", 17)
     made = parcel("a", 1, 1, [b"one", b"two"], attributes=[{"a": 1}, None], wishes=wishes, sent=17)
     assert encode(made) == encode(real)
-    replied = box.answer(Answer(real.stamp, 2), "a", 18, b"yes", None, NO_WISHES)
+    replied = box.answer(Answer(real.stamp, 2), "a", 18, b"yes")
     assert encode(answer("a", real, 1, b"yes", sent=18)) == encode(replied)

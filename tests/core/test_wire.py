@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import tracemalloc
 from collections.abc import Callable
@@ -179,6 +180,7 @@ def test_a_stream_that_goes_wrong_is_noticed_at_the_first_wrong_prelude() -> Non
         def fed(_: bytes, framer: Framer = framer, stream: bytes = stream, cut: int = cut) -> None:
             framer.feed(stream[:cut])
             framer.feed(stream[cut:])
+            framer.feed(b"")
 
         assert refused(b"", fed).field == "magic"
 
@@ -480,3 +482,16 @@ def test_attributes_cost_bytes_only_where_they_are_given() -> None:
     bare = len(encode(parcel("a", 1, 1, [b"x", b"y"])))
     one = len(encode(parcel("a", 1, 1, [b"x", b"y"], attributes=[None, {"a": 1}])))
     assert one - bare == len(msgspec.msgpack.encode([None, {"a": 1}]))
+
+
+def test_good_frames_before_garbage_are_handed_out_however_the_stream_was_cut() -> None:
+    good = encode(Control(7, None, b"\x91\xa1x"))
+    for cut in range(len(good), len(good) + 12):
+        framer, frames = Framer(), []
+        stream = good + b"garbage that is long enough"
+        for piece in (stream[:cut], stream[cut:]):
+            with contextlib.suppress(ProtocolError):
+                frames += framer.feed(piece)
+        assert frames == [good]
+        with pytest.raises(ProtocolError):
+            framer.feed(b"")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequen
 from typing import Any, Protocol, TypeVar
 
 from gossamer.core.control import Control, Message
-from gossamer.core.effect import Drop, Effect, Reply, Send, Wake
+from gossamer.core.effect import Append, Drop, Effect, Read, Reply, Send, Store, Trim, Wake
 from gossamer.core.event import Criteria
 from gossamer.core.names import Role, channel_id, last, nanoseconds
 from gossamer.core.parcel import Parcel
@@ -25,6 +25,14 @@ SERVER = "server"
 """Container: address of the node this one hangs below, or None."""
 BELOW = "below"
 """Container: names of the nodes that hang below this one, in order."""
+NODES = "nodes"
+"""Container: live backbone nodes by name, each with the addresses it listens at; this one included."""
+LINKS = "links"
+"""Container: what is known of distances: (lower name, higher name) to nanoseconds one way."""
+DISTANCES = "distances"
+"""Container: nanoseconds one way from this node to others, as its own probes measured them."""
+SUBSCRIBERS = "subscribers:"
+"""Container, with the name of a channel behind it: numbers of the local subscriptions."""
 
 
 class Dice(Protocol):
@@ -159,6 +167,24 @@ class Context:
     def reply(self, call: int, value: Any = None, error: Exception | None = None) -> None:
         """Answer a call of the application."""
         self._emit(Reply(call, value, error))
+
+    # storage: the host carries it out and reports to ``on_report``
+
+    def store(self, key: str, value: bytes | None) -> None:
+        """Keep a small value on this node's disk under a key of this channel; None forgets it."""
+        self._emit(Store(f"{self.channel}/{key}", value))
+
+    def append(self, ticket: int, records: Iterable[bytes]) -> None:
+        """Append to this channel's log; an Appended report with the ticket follows when it is on disk."""
+        self._emit(Append(self.id, ticket, tuple(records)))
+
+    def read(self, ticket: int, position: int, limit: int) -> None:
+        """Read up to so many records of this channel's log; a History report with the ticket follows."""
+        self._emit(Read(self.id, ticket, position, limit))
+
+    def trim(self, position: int) -> None:
+        """Records of this channel's log before a position may go."""
+        self._emit(Trim(self.id, position))
 
     # for services
 

@@ -66,3 +66,64 @@ class Matching(Effect, frozen=True):
 
     channel: int
     matching: bool
+
+
+class Room(Effect, frozen=True):
+    """What publishers on a channel have to wait for has changed; None means nothing."""
+
+    channel: int
+    obstacle: str | None
+
+
+class Store(Effect, frozen=True):
+    """Keep a small value on this node's disk; None forgets it. The node gets all of them back on restart."""
+
+    key: str
+    value: bytes | None
+
+
+class Append(Effect, frozen=True):
+    """Append records to a channel's log on this node; an Appended report follows when they are on disk."""
+
+    channel: int
+    ticket: int
+    records: tuple[bytes, ...]
+
+
+class Read(Effect, frozen=True):
+    """Read a channel's log from a position on; a History report follows."""
+
+    channel: int
+    ticket: int
+    position: int
+    limit: int
+
+
+class Trim(Effect, frozen=True):
+    """Records of a channel's log before a position are no longer needed."""
+
+    channel: int
+    position: int
+
+
+class Appended(msgspec.Struct, frozen=True):
+    """Records are on disk; ``position`` is the log's next free one. An error means that they are not."""
+
+    ticket: int
+    position: int
+    error: str = ""
+
+
+class History(msgspec.Struct, frozen=True):
+    """Records of the log from a position on, and where the log begins and ends now."""
+
+    ticket: int
+    position: int
+    records: tuple[bytes, ...]
+    begin: int
+    end: int
+    error: str = ""
+
+
+Report = Appended | History
+"""What storage tells a template."""

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from gossamer.core import trace
-from gossamer.core.context import SERVER, ChannelSpec, Context, Dice
+from gossamer.core.context import SERVER, SUBSCRIBERS, ChannelSpec, Context, Dice
 from gossamer.core.control import Control
-from gossamer.core.effect import Deliver, DeliverFeedback, Drop, Effect, Matching, Send
+from gossamer.core.effect import Deliver, DeliverFeedback, Drop, Effect, Matching, Report, Room, Send
 from gossamer.core.errors import ProtocolError, UnknownChannel, UnknownTemplate
 from gossamer.core.event import NO_ENVELOPE, Criteria, Envelope
 from gossamer.core.hold import Hold
@@ -63,7 +63,7 @@ class Engine:
         self._parcel_bytes = PARCEL_BYTES
         self._templates = templates
         self._dice = dice
-        self._tracer = Tracer(node, incarnation, recorder)
+        self._tracer = Tracer(node, incarnation, recorder, self._name)
         self._effects: list[Effect] = []
         self._changed: deque[str] = deque()
         self._subscription = 0
@@ -93,12 +93,16 @@ class Engine:
     @property
     def channels(self) -> tuple[str, ...]:
         """Names of the channels that run here, services aside."""
-        running = (each.context.channel for each in self._instances.values() if each not in self._services)
-        return tuple(sorted(running))
+        running = (each for each in self._instances.values() if each not in self._services)
+        return tuple(sorted(each.context.channel for each in running))
 
     def matching(self, channel: str) -> bool:
         """Whether somebody, as far as this node knows, listens on a channel."""
         return self._instance(channel).matching
+
+    def obstacle(self, channel: str) -> str | None:
+        """What a publisher on a channel has to wait for, if anything."""
+        return self._instance(channel).obstacle
 
     def sealer(self, channel: str) -> Sealer:
         """Where the events of a channel wait to be sealed."""
@@ -153,8 +157,9 @@ class Engine:
         instance = self._instance(channel)
         context = instance.at(self.now)
         for parcel in instance.sealer.seal(self.address, now):
-            self._trace_parcel(trace.PUBLISHED, parcel, "")
+            self._tracer.parcel(self.now, trace.PUBLISHED, parcel, "")
             instance.template.on_publish(context, parcel)
+        self._compare(instance)
         return self._done()
 
     def feedback(
@@ -164,15 +169,9 @@ class Engine:
         self.now = now
         instance = self._instance(channel)
         self.notary.check(receipt, channel)
-        parcel = instance.sealer.answer(
-            Answer(receipt.stamp, receipt.number),
-            self.address,
-            now,
-            payload,
-            envelope.attributes,
-            envelope.wishes,
-        )
-        self._trace_parcel(trace.PUBLISHED, parcel, receipt.source)
+        answers = Answer(receipt.stamp, receipt.number)
+        parcel = instance.sealer.answer(answers, self.address, now, payload, envelope)
+        self._tracer.parcel(self.now, trace.PUBLISHED, parcel, receipt.source)
         instance.template.on_feedback(instance.at(self.now), parcel, None)
         return self.notary.receipt(channel, parcel.stamp, parcel.stamp.first), self._done()
 
@@ -203,16 +202,15 @@ class Engine:
         self.now = now
         self.drops[reason] += 1
         for first, count in runs(parcel.stamp, picks):
-            self._trace_parcel(trace.DROPPED, parcel, str(subscription), reason, first, count)
+            self._tracer.parcel(self.now, trace.DROPPED, parcel, str(subscription), reason, first, count)
 
     def wake(self, now: int, channel: int, name: str) -> list[Effect]:
         """A wake is due."""
-        self.now = now
-        instance = self._instances.get(channel)
-        if instance is not None:
-            instance.template.on_timer(instance.at(self.now), name)
-            self._compare(instance)
-        return self._done()
+        return self._tell(now, channel, lambda template, context: template.on_timer(context, name))
+
+    def report(self, now: int, channel: int, report: Report) -> list[Effect]:
+        """Storage has done what a template asked for."""
+        return self._tell(now, channel, lambda template, context: template.on_report(context, report))
 
     def set(self, now: int, name: str, value: object) -> list[Effect]:
         """Set a container."""
@@ -228,7 +226,8 @@ class Engine:
         kind = self._templates.get(spec.template)
         if kind is None:
             raise UnknownTemplate(spec.template, self._templates)
-        instance = self._start(spec.name, kind(kind.parse(dict(spec.settings))))
+        settings = kind.parse(dict(spec.settings))
+        instance = self._start(spec.name, kind.for_role(self.role)(settings))
         self._compare(instance)
         for sender, item in self._hold.release(instance.context.id):
             try:
@@ -252,7 +251,9 @@ class Engine:
                     continue
             self._emit(Deliver(context.id, subscription, parcel, picks, sender))
             for first, count in runs(parcel.stamp, picks):
-                self._trace_parcel(trace.DELIVERED, parcel, str(subscription), first=first, count=count)
+                self._tracer.parcel(
+                    self.now, trace.DELIVERED, parcel, str(subscription), first=first, count=count
+                )
 
     def deliver_feedback(self, context: Context, parcel: Parcel) -> None:
         answers = parcel.header.answers
@@ -264,7 +265,7 @@ class Engine:
         elif self._opens(parcel):
             if self._instances[context.id].answers.add(parcel.stamp):
                 self._emit(DeliverFeedback(context.id, parcel))
-                self._trace_parcel(trace.DELIVERED, parcel, "")
+                self._tracer.parcel(self.now, trace.DELIVERED, parcel, "")
             else:
                 self._drop(parcel, "seen before")
 
@@ -311,7 +312,7 @@ class Engine:
         if instance is None:
             self._wonder(sender, item, header.channel)
             return
-        self._trace_parcel(trace.RECEIVED, item, sender)
+        self._tracer.parcel(self.now, trace.RECEIVED, item, sender)
         deadline = item.deadline
         if deadline is not None and self.now > deadline:
             self._drop(item, "expired")
@@ -326,7 +327,7 @@ class Engine:
             self._wonder(sender, control, control.channel)
             return
         message = decode_message(control, instance.template.decoder())
-        self._trace_item(trace.RECEIVED, control, sender, "")
+        self._tracer.item(self.now, trace.RECEIVED, control, sender)
         instance.template.dispatch(instance.at(self.now), message, sender)
         self._compare(instance)
 
@@ -338,6 +339,14 @@ class Engine:
         for service in self._services:
             service.template.on_unknown(service.at(self.now), channel, sender)
 
+    def _tell(self, now: int, channel: int, tell: Callable[[Template[Any], Context], None]) -> list[Effect]:
+        self.now = now
+        instance = self._instances.get(channel)
+        if instance is not None:
+            tell(instance.template, instance.at(now))
+            self._compare(instance)
+        return self._done()
+
     def _link(self, now: int, peer: str, change: Any) -> list[Effect]:
         self.now = now
         for instance in tuple(self._instances.values()):
@@ -345,7 +354,9 @@ class Engine:
         return self._done()
 
     def _member(self, instance: Instance, change: Any, who: str) -> None:
-        self._tracer.member(self.now, change, instance.context.channel, who)
+        context = instance.context
+        self.put(f"{SUBSCRIBERS}{context.channel}", tuple(context.subscribers))
+        self._tracer.member(self.now, change, context.channel, who)
         instance.template.on_membership(instance.at(self.now), Membership(change, who))
         self._compare(instance)
 
@@ -354,6 +365,10 @@ class Engine:
         if matching != instance.matching:
             instance.matching = matching
             self._effects.append(Matching(instance.context.id, matching))
+        obstacle = instance.template.obstacle(instance.context)
+        if obstacle != instance.obstacle:
+            instance.obstacle = obstacle
+            self._effects.append(Room(instance.context.id, obstacle))
 
     def _done(self) -> list[Effect]:
         while self._changed:
@@ -371,29 +386,14 @@ class Engine:
             self._drop(effect.item, effect.reason)
             return
         self._effects.append(effect)
-        if self._tracer and isinstance(effect, Send):
+        if isinstance(effect, Send):
             for peer in effect.to:
-                self._trace_item(trace.SENT, effect.item, peer, "")
+                self._tracer.item(self.now, trace.SENT, effect.item, peer)
 
     def _drop(self, item: Item, reason: str, peer: str = "") -> None:
         self.drops[reason] += 1
         self._effects.append(Drop(item, reason))
-        self._trace_item(trace.DROPPED, item, peer, reason)
-
-    # the trace
-
-    def _trace_item(self, action: str, item: Item, peer: str, detail: str) -> None:
-        if isinstance(item, Parcel):
-            self._trace_parcel(action, item, peer, detail)
-        elif self._tracer:
-            self._tracer.control(self.now, action, self._name(item.channel), item, peer, detail)
-
-    def _trace_parcel(
-        self, action: str, parcel: Parcel, peer: str, detail: str = "", first: int = 0, count: int = 0
-    ) -> None:
-        if self._tracer:
-            name = self._name(parcel.header.channel)
-            self._tracer.parcel(self.now, action, name, parcel, peer, detail, first, count)
+        self._tracer.item(self.now, trace.DROPPED, item, peer, reason)
 
     def _name(self, channel: int) -> str:
         instance = self._instances.get(channel)

@@ -13,19 +13,20 @@ from gossamer.core.template import Template
 class Instance:
     """One channel at one node.
 
-    matching
-        What was last said about listeners.
+    matching, obstacle
+        What was last said about listeners, and about what publishers wait for.
     answers
         Feedback that has reached its target here: a network may repeat it.
     """
 
-    __slots__ = ("answers", "context", "matching", "sealer", "template")
+    __slots__ = ("answers", "context", "matching", "obstacle", "sealer", "template")
 
     def __init__(self, context: Context, template: Template[Any], sealer: Sealer) -> None:
         self.context = context
         self.template = template
         self.sealer = sealer
         self.matching = False
+        self.obstacle: str | None = None
         self.answers = Seen()
 
     def at(self, now: int) -> Context:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer.core.errors import TooLarge
-from gossamer.core.event import MAX_PAYLOAD, NO_WISHES, Attributes, Wishes
+from gossamer.core.event import MAX_PAYLOAD, NO_ENVELOPE, NO_WISHES, Attributes, Envelope, Wishes
 from gossamer.core.names import channel_id
 from gossamer.core.parcel import MAX_EVENTS, Answer, Header, Parcel, make_body
 from gossamer.core.receipt import Notary, Stamp
@@ -124,23 +124,16 @@ class Sealer:
         return self._stamp(address, 0, number, 1)
 
     def answer(
-        self,
-        answers: Answer,
-        address: str,
-        now: int,
-        payload: bytes,
-        attributes: Attributes | None,
-        wishes: Wishes,
+        self, answers: Answer, address: str, now: int, payload: bytes, envelope: Envelope = NO_ENVELOPE
     ) -> Parcel:
         """A feedback parcel."""
         if len(payload) > MAX_PAYLOAD:
             raise TooLarge("payload", len(payload), MAX_PAYLOAD)
         self._answers += 1
-        body, split = make_body([payload], [attributes] if attributes else [])
+        body, split = make_body([payload], [envelope.attributes] if envelope.attributes else [])
         stamp = self._stamp(address, 0, self._answers, 1)
-        return Parcel(
-            Header(self._channel, stamp, now, split, None if wishes == NO_WISHES else wishes, answers), body
-        )
+        wishes = None if envelope.wishes == NO_WISHES else envelope.wishes
+        return Parcel(Header(self._channel, stamp, now, split, wishes, answers), body)
 
 
 def _size(attributes: Attributes) -> int:

@@ -21,7 +21,9 @@ import msgspec
 
 from gossamer.core.context import Context
 from gossamer.core.control import Message, handlers_of
+from gossamer.core.effect import Report
 from gossamer.core.errors import ConfigError, ProtocolError
+from gossamer.core.names import Role
 from gossamer.core.parcel import Parcel
 
 AT_MOST_ONCE = "at-most-once"
@@ -104,6 +106,13 @@ class Template(Generic[S]):
     def on_unknown(self, ctx: Context, channel: int, sender: str) -> None:
         """A neighbour sent something of a channel that does not run here; services only."""
 
+    def on_report(self, ctx: Context, report: Report) -> None:
+        """Storage has done what was asked for."""
+
+    def obstacle(self, ctx: Context) -> str | None:
+        """What publishers here have to wait for, in words; None lets them publish."""
+        return None
+
     def matching(self, ctx: Context) -> bool:
         """Whether somebody, as far as this node knows, listens."""
         return bool(ctx.subscribers)
@@ -115,6 +124,11 @@ class Template(Generic[S]):
         if handler is None:
             raise ProtocolError("message", type(message).__name__, f"a message of template {self.name!r}")
         getattr(self, handler)(ctx, message, sender)
+
+    @classmethod
+    def for_role(cls, role: Role) -> type[Template[S]]:
+        """The class that runs on nodes of a role; a template may have other logic for each tier."""
+        return cls
 
     @classmethod
     def decoder(cls) -> msgspec.msgpack.Decoder[Any]:

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from gossamer.core import trace
-from gossamer.core.control import Control
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Stamp
-from gossamer.core.wire import encode
+from gossamer.core.wire import Item, encode
 
 
 class Tracer:
-    """Numbers the rows of one incarnation of a node without gaps; without a recorder it does nothing."""
+    """Numbers the rows of one incarnation of a node without gaps; without a recorder it does nothing.
 
-    __slots__ = ("_incarnation", "_node", "_position", "_recorder")
+    name
+        Tells the name of a channel by its id.
+    """
 
-    def __init__(self, node: str, incarnation: int, recorder: trace.Recorder | None) -> None:
+    __slots__ = ("_incarnation", "_name", "_node", "_position", "_recorder")
+
+    def __init__(
+        self, node: str, incarnation: int, recorder: trace.Recorder | None, name: Callable[[int], str]
+    ) -> None:
         self._node = node
         self._incarnation = incarnation
         self._recorder = recorder
+        self._name = name
         self._position = 0
 
-    def __bool__(self) -> bool:
-        return self._recorder is not None
+    def item(self, now: int, action: str, item: Item, peer: str, detail: str = "") -> None:
+        """Something happened to a parcel or a control message."""
+        if self._recorder is None:
+            return
+        if isinstance(item, Parcel):
+            self.parcel(now, action, item, peer, detail)
+        else:
+            kind, size = detail or type(item.message).__name__, len(encode(item))
+            nobody = ("", 0, 0, 0, 0)
+            self._row(now, trace.CONTROL, action, self._name(item.channel), nobody, peer, size, kind)
 
     def parcel(
         self,
         now: int,
         action: str,
-        channel: str,
         parcel: Parcel,
         peer: str,
         detail: str = "",
@@ -37,15 +50,12 @@ class Tracer:
         count: int = 0,
     ) -> None:
         """Something happened to a parcel, or to ``count`` events of it from number ``first`` on."""
+        if self._recorder is None:
+            return
         header, stamp = parcel.header, parcel.header.stamp
         kind = trace.PARCEL if header.answers is None else trace.FEEDBACK
         who = (stamp.node, stamp.incarnation, stamp.sequence, first or stamp.first, count or stamp.count)
-        self._row(now, kind, action, channel, who, peer, len(encode(parcel)), detail)
-
-    def control(self, now: int, action: str, channel: str, control: Control, peer: str, detail: str) -> None:
-        """Something happened to a control message."""
-        kind = detail or type(control.message).__name__
-        self._row(now, trace.CONTROL, action, channel, ("", 0, 0, 0, 0), peer, len(encode(control)), kind)
+        self._row(now, kind, action, self._name(header.channel), who, peer, len(encode(parcel)), detail)
 
     def member(self, now: int, change: str, channel: str, who: str) -> None:
         """A subscriber or a link came or went."""

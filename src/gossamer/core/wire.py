@@ -162,16 +162,32 @@ def _struct_in(kind: Any) -> type[msgspec.Struct] | None:
 class Framer:
     """Cuts a stream of bytes into frames, wherever the stream was split. Holds at most one open frame."""
 
-    __slots__ = ("_buffer", "_wanted")
+    __slots__ = ("_buffer", "_wanted", "error")
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._wanted = PRELUDE
+        self.error: ProtocolError | None = None
+        """What broke the stream, once good frames before it have been handed out."""
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[bytes]:
-        """The frames completed by this piece. Raises ProtocolError; the stream is then beyond repair."""
+        """The frames completed by this piece.
+
+        A stream that makes no sense raises ProtocolError, now and ever after. If good frames stand before
+        the bad place they are returned first, and ``error`` is set.
+        """
+        if self.error is not None:
+            raise self.error
         frames: list[bytes] = []
-        view = memoryview(data)
+        try:
+            self._cut(memoryview(data), frames)
+        except ProtocolError as error:
+            self.error = error
+            if not frames:
+                raise
+        return frames
+
+    def _cut(self, view: memoryview, frames: list[bytes]) -> None:
         position = 0
         if self._buffer:
             position = self._fill(view, frames)
@@ -185,7 +201,6 @@ class Framer:
             position += length
         if position < size:
             self._buffer += view[position:]
-        return frames
 
     def _fill(self, view: memoryview, frames: list[bytes]) -> int:
         """Complete the open frame as far as the piece reaches; where the rest begins."""

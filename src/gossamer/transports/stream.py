@@ -46,12 +46,13 @@ class StreamConnection(Connection, asyncio.BufferedProtocol):
             return
         try:
             frames = self._framer.feed(self._buffer[:count])
-        except ProtocolError as error:
-            self._error = error
-            self._transport.abort()
-            return
+        except ProtocolError:
+            frames = []
         if frames:
             self._sink.received(frames)
+        if self._framer.error is not None:
+            self._error = self._framer.error
+            self._transport.abort()
 
     def resume_writing(self) -> None:
         self._sink.drained()
