@@ -304,6 +304,7 @@ class Host:
         self.faults["malformed frame"] += 1
         log.warning("%s: %s", link.peer, error)
         if link.connection.reliable and not link.gone.is_set():
+            self._remove(link)
             link.refuse(str(error))
 
     # signs of life

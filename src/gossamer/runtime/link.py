@@ -77,6 +77,7 @@ class Link:
         self.waiters: set[Link] = set()
         """Links that stopped reading because this one is congested."""
         self._host = host
+        self._refused = False
         self._obstacles: set[object] = set()
         self._backlog: list[bytes] = []
         self._patience: asyncio.TimerHandle | None = None
@@ -100,7 +101,10 @@ class Link:
         self.connection.send(encode(Control(LINK_CHANNEL, message)))
 
     def refuse(self, reason: str) -> None:
-        """Tell the other side why, and close."""
+        """Tell the other side why, and close; nothing more is taken from it."""
+        if self._refused:
+            return
+        self._refused = True
         self.say(Bye(reason[:500]))
         self.fail(Refused(self.peer, reason))
         self._host.spawn(self.connection.close())
@@ -109,12 +113,15 @@ class Link:
         if not self.greeted.done():
             self.greeted.set_exception(error)
             self.greeted.exception()  # somebody may be waiting, or nobody: both are fine
+            self._host.changed()
 
     # the connection tells
 
     def received(self, frames: list[bytes]) -> None:
         self.heard_at = self._host.now()
         for position, frame in enumerate(frames):
+            if self._refused:
+                return
             if self._obstacles:
                 self._backlog.extend(frames[position:])
                 return

@@ -247,8 +247,7 @@ class Node:
         try:
             async with asyncio.timeout(seconds):
                 await self._transport(address).connect(address, accept)
-                await asyncio.shield(links[0].greeted)
-                return links[0]
+                return await self._greeted(host, links)
         except TimeoutError:
             reason = f"no greeting within {seconds:g} s"
         except Refused as error:
@@ -260,6 +259,16 @@ class Node:
         for link in links:
             link.connection.abort()
         raise CannotConnect(address, reason)
+
+    async def _greeted(self, host: Host, links: list[Link]) -> Link:
+        """The first link that greets. In a group others may still come after one that refuses."""
+        alone = links[0].connection.group is None
+        await host.until(lambda: any(each.hello for each in links) or (alone and links[0].greeted.done()))
+        for link in links:
+            if link.hello is not None:
+                return link
+        await links[0].greeted
+        return links[0]
 
     async def _keep(self, host: Host, addresses: tuple[str, ...], link: Link | None) -> None:
         """Reconnect, slower and slower, for as long as the node lives."""

@@ -1,0 +1,131 @@
+"""The same conversation over every installed transport."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from gossamer import Criteria, Envelope, Node, Wishes, catalog, connect
+from gossamer.transports.base import Transport
+from gossamer.transports.local import LocalTransport
+from gossamer.transports.multicast import MulticastTransport
+
+from .parties import SOON, host_of, interested, linked, take, until
+
+SCHEMES = sorted(catalog.transports())
+COUNT = 200
+
+
+def free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def meeting(scheme: str) -> Iterator[tuple[str, tuple[Transport, ...]]]:
+    """An address to meet at on loopback, and the transports for it."""
+    match scheme:
+        case "local":
+            yield "local://here", (LocalTransport(),)
+        case "multicast":
+            group = f"239.{os.getpid() % 250}.7.{os.getpid() // 250 % 250}"
+            yield f"multicast://{group}:{free_port()}?interface=127.0.0.1&ttl=0", ()
+        case _:
+            yield f"{scheme}://127.0.0.1:0", ()
+
+
+@asynccontextmanager
+async def three(
+    scheme: str, meeting: tuple[str, tuple[Transport, ...]]
+) -> AsyncIterator[tuple[Node, Node, Node]]:
+    """A server with two clients."""
+    address, given = meeting
+
+    def transports() -> tuple[Transport, ...]:
+        return (MulticastTransport(beacon=0.1),) if scheme == "multicast" else given
+
+    async with connect(listen=address, name="server", transports=transports()) as server:
+        at = server.addresses[0]
+        async with (
+            connect(at, name="writer", transports=transports()) as writer,
+            connect(at, name="reader", transports=transports()) as reader,
+        ):
+            await linked(server, "reader", "writer")
+            await linked(writer, "server")
+            await linked(reader, "server")
+            yield server, writer, reader
+
+
+def test_there_is_something_to_test() -> None:
+    assert {"local", "multicast", "tcp", "udp", "ws"} <= set(SCHEMES)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+async def test_events_and_answers_pass(scheme: str, meeting: tuple[str, tuple[Transport, ...]]) -> None:
+    envelope = Envelope({"kind": "greeting", "size": 3}, Wishes(priority=6, expiry=60))
+    async with three(scheme, meeting) as (server, writer, reader):
+        channel, heard = await writer.channel("talk", "multicast"), await reader.channel("talk", "multicast")
+        async with heard.subscribe(Criteria(kind="greeting"), handback=7) as events:
+            await channel.wait_matching(SOON)
+            await until(lambda: interested(server, "talk") == {"reader"})
+            async with channel.answers() as to_writer, heard.answers() as to_reader:
+                await channel.publish(b"unwanted", Envelope({"kind": "noise"}))
+                await channel.publish(b"hello", envelope)
+                event = await events.next(timeout=SOON)
+                assert (event.payload, event.source, event.envelope) == (b"hello", "writer", envelope)
+                assert event.receipt.handback == 7
+                await event.feedback(b"hello yourself")
+                answer = await to_writer.next(timeout=SOON)
+                assert (answer.payload, answer.answers, answer.source) == (b"hello yourself", 2, "reader")
+                await answer.feedback(b"goodbye")
+                assert await take(to_reader, 1) == [b"goodbye"]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+async def test_many_events_pass_in_order(scheme: str, meeting: tuple[str, tuple[Transport, ...]]) -> None:
+    async with three(scheme, meeting) as (server, writer, reader):
+        channel, heard = await writer.channel("many", "multicast"), await reader.channel("many", "multicast")
+        async with heard.subscribe() as events:
+            await channel.wait_matching(SOON)
+            await until(lambda: interested(server, "many") == {"reader"})
+            for number in range(COUNT):
+                await channel.publish(b"%d" % number)
+            assert await take(events, COUNT) == [b"%d" % number for number in range(COUNT)]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+async def test_a_node_that_leaves_is_missed(scheme: str, meeting: tuple[str, tuple[Transport, ...]]) -> None:
+    async with three(scheme, meeting) as (server, writer, reader):
+        channel, heard = await writer.channel("talk", "multicast"), await reader.channel("talk", "multicast")
+        async with heard.subscribe():
+            await channel.wait_matching(SOON)
+            await reader.close()
+            await linked(server, "writer")
+            await host_of(writer).until(lambda: not channel.matching())
+
+
+async def test_one_server_joins_clients_of_different_transports() -> None:
+    schemes = ("tcp", "udp", "ws")
+    async with connect(name="server", listen=[f"{each}://127.0.0.1:0" for each in schemes]) as server:
+        by_tcp, by_udp, by_ws = server.addresses
+        async with (
+            connect(by_tcp, name="t") as t,
+            connect(by_udp, name="u") as u,
+            connect(by_ws, name="w") as w,
+        ):
+            channels = [await node.channel("talk", "multicast") for node in (t, u, w)]
+            for publisher in range(3):
+                others = [channels[i] for i in range(3) if i != publisher]
+                names = {"tuw"[i] for i in range(3) if i != publisher}
+                async with others[0].subscribe() as one, others[1].subscribe() as two:
+                    await until(lambda names=names: interested(server, "talk") == names)  # type: ignore[misc]
+                    await channels[publisher].wait_matching(SOON)
+                    await channels[publisher].publish(b"%d" % publisher)
+                    assert await take(one, 1) == await take(two, 1) == [b"%d" % publisher]
+                await until(lambda: interested(server, "talk") == set())
