@@ -136,7 +136,7 @@ class Bench:
 
     @property
     def flood(self) -> Flood:
-        template = self.engine._instance("news").template
+        template = self.engine.instance("news").template
         assert isinstance(template, Flood)
         return template
 
@@ -181,7 +181,7 @@ USES: dict[str, Callable[[Engine], Any]] = {
     "publish": lambda engine: engine.publish("nws", b"x"),
     "seal": lambda engine: engine.seal(0, "nws"),
     "matching": lambda engine: engine.matching("nws"),
-    "sealer": lambda engine: engine.sealer("nws"),
+    "instance": lambda engine: engine.instance("nws"),
     "receipt": lambda engine: engine.receipt("nws", 1),
     "call": lambda engine: engine.call(0, "nws", 1, None),
 }
@@ -261,7 +261,7 @@ def test_effects_come_in_the_order_in_which_they_were_asked_for(bench: Bench) ->
 def test_the_size_of_parcels_can_be_set_for_channels_that_run_and_that_will(bench: Bench) -> None:
     bench.engine.parcel_bytes = 1000
     bench.engine.run(0, Entry("later", "flood"))
-    assert [bench.engine.sealer(each).limit for each in ("news", "later")] == [1000, 1000]
+    assert [bench.engine.instance(each).sealer.limit for each in ("news", "later")] == [1000, 1000]
 
 
 # expiry
@@ -615,6 +615,6 @@ def test_dice_are_made_per_channel_and_come_from_the_host() -> None:
 
 
 def test_a_sealed_parcel_fits_its_engine(bench: Bench) -> None:
-    assert isinstance(bench.engine.sealer("news"), Sealer)
+    assert isinstance(bench.engine.instance("news").sealer, Sealer)
     item = asked(bench)
     assert item.header == Header(NEWS_ID, item.stamp, 1, 0)

@@ -89,6 +89,18 @@ def test_the_longest_header_fits_its_allowance_and_its_limit() -> None:
     assert all(len(encode(each)) <= 10_000 for each in box.seal(LONGEST, MAX_NUMBER))
 
 
+@pytest.mark.parametrize(
+    "attributes",
+    [{"𝄞" * 64: 2**62}, {"a": "𝄞" * 64}, {"a": b"\xff" * 64}, {str(n): 0.1 for n in range(20)}],
+)
+def test_the_size_of_attributes_is_never_taken_for_less_than_it_is(attributes: Any) -> None:
+    box = sealer(3000)
+    for _ in range(60):
+        box.add(b"", attributes)
+    sealed = box.seal(LONGEST, MAX_NUMBER)
+    assert all(each.stamp.count > 1 and len(encode(each)) <= 3000 for each in sealed)
+
+
 def test_the_largest_event_fits_a_frame() -> None:
     box = sealer()
     attributes: Any = {f"{n:02}" + "𝄞" * 62: "𝄞" * MAX_ATTRIBUTE_BYTES for n in range(64)}

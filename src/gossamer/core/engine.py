@@ -97,20 +97,12 @@ class Engine:
         return tuple(sorted(each.context.channel for each in running))
 
     def matching(self, channel: str) -> bool:
-        """Whether somebody, as far as this node knows, listens on a channel."""
-        return self._instance(channel).matching
-
-    def obstacle(self, channel: str) -> str | None:
-        """What a publisher on a channel has to wait for, if anything."""
-        return self._instance(channel).obstacle
-
-    def sealer(self, channel: str) -> Sealer:
-        """Where the events of a channel wait to be sealed."""
-        return self._instance(channel).sealer
+        """Whether somebody, as far as this node knows, listens."""
+        return self.instance(channel).matching
 
     def receipt(self, channel: str, number: int) -> Receipt:
         """The publisher's receipt for an event just accepted."""
-        stamp = self._instance(channel).sealer.stamp(self.address, number)
+        stamp = self.instance(channel).sealer.stamp(self.address, number)
         return self.notary.receipt(channel, stamp, number)
 
     # inputs: channels and subscriptions
@@ -124,7 +116,7 @@ class Engine:
     def subscribe(self, now: int, channel: str, criteria: Criteria) -> tuple[int, list[Effect]]:
         """A local application wants events; the subscription's number."""
         self.now = now
-        instance = self._instance(channel)
+        instance = self.instance(channel)
         self._subscription += 1
         instance.context.subscribers[self._subscription] = criteria
         self._member(instance, "subscribed", str(self._subscription))
@@ -133,15 +125,21 @@ class Engine:
     def unsubscribe(self, now: int, channel: str, subscription: int) -> list[Effect]:
         """A local application wants no more."""
         self.now = now
-        instance = self._instance(channel)
+        instance = self.instance(channel)
         if instance.context.subscribers.pop(subscription, None) is not None:
             self._member(instance, "unsubscribed", str(subscription))
+        return self._done()
+
+    def intend(self, now: int, channel: str) -> list[Effect]:
+        """A local application is about to publish; a template may have to find listeners first."""
+        self.now = now
+        self._member(self.instance(channel), "publishing", self.node)
         return self._done()
 
     def call(self, now: int, service: str, call: int, request: Any) -> list[Effect]:
         """An application asks a service; a Reply with the same number will follow, now or later."""
         self.now = now
-        instance = self._instance(service)
+        instance = self.instance(service)
         instance.template.on_call(instance.at(self.now), call, request)
         return self._done()
 
@@ -149,12 +147,12 @@ class Engine:
 
     def publish(self, channel: str, payload: bytes, envelope: Envelope = NO_ENVELOPE) -> int:
         """Accept an event into the channel's open parcel; its number. It leaves with ``seal``."""
-        return self._instance(channel).sealer.add(payload, envelope.attributes, envelope.wishes)
+        return self.instance(channel).sealer.add(payload, envelope.attributes, envelope.wishes)
 
     def seal(self, now: int, channel: str) -> list[Effect]:
         """Close the open parcel of a channel and let its template route it."""
         self.now = now
-        instance = self._instance(channel)
+        instance = self.instance(channel)
         context = instance.at(self.now)
         for parcel in instance.sealer.seal(self.address, now):
             self._tracer.parcel(self.now, trace.PUBLISHED, parcel, "")
@@ -167,7 +165,7 @@ class Engine:
     ) -> tuple[Receipt, list[Effect]]:
         """Answer an event; raises ForgedReceipt unless this node made the receipt."""
         self.now = now
-        instance = self._instance(channel)
+        instance = self.instance(channel)
         self.notary.check(receipt, channel)
         answers = Answer(receipt.stamp, receipt.number)
         parcel = instance.sealer.answer(answers, self.address, now, payload, envelope)
@@ -279,7 +277,8 @@ class Engine:
             self._drop(parcel, f"{error.field} makes no sense")
             return False
 
-    def _instance(self, channel: str) -> Instance:
+    def instance(self, channel: str) -> Instance:
+        """A channel as it runs here; raises UnknownChannel."""
         instance = self._instances.get(channel_id(channel))
         if instance is None:
             raise UnknownChannel(channel, self.channels)
@@ -296,9 +295,8 @@ class Engine:
             rng=self._dice(channel),
             containers=self.containers,
         )
-        instance = Instance(
-            context, template, Sealer(channel, self.incarnation, self.notary, self._parcel_bytes)
-        )
+        sealer = Sealer(channel, self.incarnation, self.notary, self._parcel_bytes)
+        instance = Instance(context, template, sealer)
         self._instances[context.id] = instance
         template.on_open(instance.at(self.now))
         return instance
@@ -355,7 +353,8 @@ class Engine:
 
     def _member(self, instance: Instance, change: Any, who: str) -> None:
         context = instance.context
-        self.put(f"{SUBSCRIBERS}{context.channel}", tuple(context.subscribers))
+        if change in (trace.SUBSCRIBED, trace.UNSUBSCRIBED):
+            self.put(f"{SUBSCRIBERS}{context.channel}", tuple(context.subscribers))
         self._tracer.member(self.now, change, context.channel, who)
         instance.template.on_membership(instance.at(self.now), Membership(change, who))
         self._compare(instance)
@@ -396,5 +395,5 @@ class Engine:
         self._tracer.item(self.now, trace.DROPPED, item, peer, reason)
 
     def _name(self, channel: int) -> str:
-        instance = self._instances.get(channel)
-        return instance.context.channel if instance else f"#{channel:016x}"
+        known = self._instances.get(channel)
+        return known.context.channel if known else f"#{channel:016x}"

@@ -35,9 +35,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Membership(msgspec.Struct, frozen=True):
-    """A subscriber here came or went, or a link to a node came up or went down."""
+    """A subscriber here came or went, somebody here is about to publish, or a link came up or went down."""
 
-    change: Literal["subscribed", "unsubscribed", "up", "down"]
+    change: Literal["subscribed", "unsubscribed", "publishing", "up", "down"]
     who: str
 
 

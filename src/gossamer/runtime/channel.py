@@ -34,7 +34,9 @@ class Channel:
         self.settings = dict(entry.settings)
         self._host = host
         self._linger = linger
-        self._sealer = host.engine.sealer(entry.name)
+        self._instance = host.engine.instance(entry.name)
+        self._sealer = self._instance.sealer
+        self._publishes = False
         self._subscriptions: dict[int, Subscription] = {}
         self._answers: set[Subscription] = set()
         self._sealing: asyncio.Handle | None = None
@@ -86,8 +88,15 @@ class Channel:
         if not isinstance(envelope, Envelope):
             raise BadEnvelope("envelope", envelope, "an Envelope object")
 
+    def _intend(self) -> None:
+        """Tell the template once that somebody here publishes."""
+        self._publishes = True
+        self._host.do(self._host.engine.intend(self._host.now(), self.name))
+
     def _obstacle(self) -> tuple[str, int] | None:
         """What a publisher has to wait for, and its limit."""
+        if not self._publishes:
+            self._intend()
         host = self._host
         if host.engine.role in (Role.CLIENT, Role.SECONDARY) and host.wants_server and not host.links:
             return "the way to a server (not connected)", host.limits.queue_bytes
@@ -97,7 +106,8 @@ class Channel:
         for subscription in self._subscriptions.values():
             if subscription.full:
                 return f"a subscriber of {self.name!r} on this node", subscription.max_pending
-        return None
+        waiting = self._instance.obstacle
+        return (waiting, self._sealer.limit) if waiting else None
 
     async def _room(self) -> None:
         if self._breathless:
@@ -145,6 +155,8 @@ class Channel:
 
     async def wait_matching(self, timeout: float | None = None) -> None:
         """Wait until somebody listens; raises NoAnswer after so many seconds."""
+        if not self._publishes:
+            self._intend()
         try:
             async with asyncio.timeout(timeout):
                 await self._host.until(lambda: self._host.closed or self.matching())

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from gossamer.core.context import BELOW, SERVER, TREE
-from gossamer.core.effect import Deliver, DeliverFeedback, Effect, Matching, Reply, Send, Wake
+from gossamer.core.effect import Deliver, DeliverFeedback, Effect, Matching, Reply, Room, Send, Wake
 from gossamer.core.engine import Engine
 from gossamer.core.errors import ProtocolError
 from gossamer.core.names import NANOSECONDS, Role
@@ -118,7 +118,7 @@ class Host:
                     self._wake(effect)
                 case Reply():
                     self._reply(effect)
-                case Matching():
+                case Matching() | Room():
                     self.changed()
 
     def _send(self, effect: Send, origin: Link | None) -> None:
