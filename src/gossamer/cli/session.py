@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -18,7 +20,8 @@ DEFAULT_LISTEN = "tcp://127.0.0.1:7400"
 def until_stopped(main: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
     """Run to the end, or until Ctrl-C or a termination signal; None if it was stopped.
 
-    The coroutine is cancelled, so every ``async with`` in it drains and closes.
+    It also stops when whoever reads the output has gone, as ``head`` does. The coroutine is cancelled, so
+    every ``async with`` in it drains and closes.
     """
 
     async def stoppable() -> T | None:
@@ -30,6 +33,10 @@ def until_stopped(main: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
         try:
             return await task
         except asyncio.CancelledError:
+            return None
+        except BrokenPipeError:
+            # what is still buffered must go somewhere, or Python complains at its end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return None
 
     return run(stoppable())

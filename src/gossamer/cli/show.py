@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 from rich.console import Console
@@ -10,12 +11,19 @@ from rich.table import Table
 
 from gossamer import catalog
 from gossamer.cli.node import Json
+from gossamer.core.errors import ConfigError
 
 
 def described() -> list[dict[str, Any]]:
-    """Every installed template with its promise, cost, needs and settings."""
+    """Every installed template with its promise, cost, needs and settings; a broken one is said so."""
     rows = []
-    for name, template in catalog.templates().items():
+    installed = catalog.templates()
+    for name in installed:
+        try:
+            template = installed[name]
+        except ConfigError as error:
+            print(f"error: {error}", file=sys.stderr)
+            continue
         settings = template.settings_type
         defaults = {field: getattr(settings(), field) for field in settings.__struct_fields__}
         rows.append({"name": name, **template.described(), "settings": defaults})
