@@ -1,0 +1,361 @@
+"""The group of a channel on the backbone: who is in it, and the tree that joins them (seed 000, 4.1.1).
+
+Nodes that listen or publish ask the root to be in the tree. Requests travel one hop at a time, towards the
+rendezvous node along the backbone's tree at first and along the group's own tree later; each node merges
+what it hears into one larger request, and each hop is repeated until it is acknowledged. Refreshes are
+aligned so that the deepest nodes speak first: the root hears about as many requests as it has children.
+The root makes a tree over the members, numbered (epoch, counter), and each node hands it on to its
+children until they acknowledge. Whoever leaves tells the root until it hears back. When the rendezvous
+node changes, every member knows all the others from the tree, so the new root starts with all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import msgspec
+
+from gossamer.core.context import LINKS, NODES, TREE, Context
+from gossamer.core.errors import ProtocolError
+from gossamer.core.names import NANOSECONDS, nanoseconds
+from gossamer.core.tree import Tree
+from gossamer.overlay.grouptree import Rooted, span
+from gossamer.overlay.groupwords import (
+    ANY,
+    LISTENS,
+    LOST,
+    MAX_MEMBERS,
+    PUBLISHES,
+    Join,
+    JoinHeard,
+    Leave,
+    LeaveHeard,
+    TreeHeard,
+    TreeUpdate,
+)
+from gossamer.overlay.rendezvous import rendezvous
+
+FOREVER = 2**63 - 1
+CHECK = 2.0
+"""Seconds after which a node that is still not in a tree asks again."""
+
+Version = tuple[int, int]
+
+
+class GroupTimes(msgspec.Struct, frozen=True):
+    """Seconds.
+
+    retry
+        Until something not acknowledged is said again.
+    merge
+        That a request waits for others to be merged with it.
+    refresh
+        Between refreshes of membership and of the tree; a member not refreshed five times is dropped.
+    """
+
+    retry: float = 0.5
+    merge: float = 0.1
+    refresh: float = 30.0
+
+
+class Wanted(msgspec.Struct):
+    """A member as this node knows it from requests."""
+
+    mark: int
+    until: int
+
+
+class Group:
+    """The group of one channel, as one backbone node sees it.
+
+    changed
+        Called when this node has another tree.
+    follow
+        Whether the root of the tree stays root while it lives, instead of the rendezvous node.
+    """
+
+    def __init__(self, times: GroupTimes, changed: Callable[[Context], None], follow: bool = False) -> None:
+        self.times = times
+        self.tree: Rooted | None = None
+        self.version: Version = (0, 0)
+        self.marks: dict[str, int] = {}
+        self.claimed: str | None = None
+        """A node that the rendezvous node lets lead."""
+        self.follow = follow
+        self._changed = changed
+        self._mine = 0
+        self._members: dict[str, Wanted] = {}
+        self._seen = 0
+        """The newest epoch heard of."""
+        self._leads = False
+        self._last_root: str | None = None
+        self._number = 0
+        self._unheard: Join | None = None
+        self._untold: set[str] = set()
+        """Children that have not acknowledged the tree."""
+        self._leaving = 0
+        self._flushing = False
+
+    # reading
+
+    def root(self, ctx: Context) -> str:
+        """Where requests go."""
+        live = self._live(ctx)
+        if self.claimed is not None and self.claimed in live:
+            return self.claimed
+        if self.follow and self.tree is not None and self.tree.root in live:
+            return self.tree.root
+        return self.meeting(ctx)
+
+    def meeting(self, ctx: Context) -> str:
+        """The rendezvous node."""
+        return rendezvous(ctx.id, self._live(ctx)) or ctx.node
+
+    def _live(self, ctx: Context) -> Collection[str]:
+        nodes: Mapping[str, Any] | None = ctx.container(NODES)
+        if nodes is not None:
+            return nodes.keys()
+        tree: Tree | None = ctx.container(TREE)
+        return tree.nodes if tree and tree.nodes else (ctx.node,)
+
+    def joined(self, ctx: Context) -> bool:
+        """Whether this node is in the tree it has."""
+        return self.tree is not None and ctx.node in self.tree
+
+    def neighbours(self, ctx: Context) -> tuple[str, ...]:
+        """Who is next to this node in the group's tree."""
+        return self.tree.neighbours(ctx.node) if self.tree else ()
+
+    def listeners(self, ctx: Context) -> bool:
+        """Whether a member elsewhere listens."""
+        return any(mark & LISTENS for node, mark in self.marks.items() if node != ctx.node)
+
+    def way(self, ctx: Context, target: str) -> str:
+        """The next node towards another: itself where everybody can reach everybody, else along the tree."""
+        tree: Tree | None = None if ctx.container(NODES) is not None else ctx.container(TREE)
+        return (tree.next_hop(ctx.node, target) if tree else None) or target
+
+    # what this node wants
+
+    def want(self, ctx: Context, listens: bool, publishes: bool) -> None:
+        """Say what this node wants to be; nothing means to leave."""
+        mark = LISTENS * listens + PUBLISHES * publishes
+        if mark == self._mine:
+            return
+        self._mine = mark
+        if mark:
+            self._leaving = 0
+            self._members[ctx.node] = Wanted(mark if self.joined(ctx) else mark | LOST, FOREVER)
+            self._soon(ctx)
+            ctx.wake("check", CHECK)
+        else:
+            self._members.pop(ctx.node, None)
+            self._leave(ctx)
+
+    def _leave(self, ctx: Context) -> None:
+        if self.root(ctx) == ctx.node:
+            self._soon(ctx)
+        elif self.marks.get(ctx.node):
+            self._number += 1
+            self._leaving = self._number
+            self._again(ctx)
+
+    # timers and changes
+
+    def timer(self, ctx: Context, name: str) -> None:
+        match name:
+            case "merge":
+                self._flush(ctx)
+            case "retry":
+                self._again(ctx)
+            case "refresh":
+                self._flush(ctx)
+                self._schedule(ctx)
+            case "check":
+                if self._mine and not self.joined(ctx):
+                    self._members[ctx.node] = Wanted(self._mine | LOST, FOREVER)
+                    self._soon(ctx)
+                    ctx.wake("check", CHECK)
+
+    def _schedule(self, ctx: Context) -> None:
+        """Refresh in step with all others, the deepest nodes first, so that each merges what is below it."""
+        period = nanoseconds(self.times.refresh)
+        below = self.tree.height - self.tree.depth(ctx.node) if self.tree and ctx.node in self.tree else 0
+        offset = nanoseconds(2 * self.times.merge * below) % period
+        due = (ctx.now - offset) // period * period + period + offset
+        ctx.wake("refresh", (due - ctx.now) / NANOSECONDS)
+
+    def backbone_changed(self, ctx: Context) -> None:
+        """Nodes came or went: if the root is another, it has to learn of everybody."""
+        live = self._live(ctx)
+        root = self.root(ctx)
+        if root != self._last_root:
+            moved, self._last_root = self._last_root is not None, root
+            if moved or root == ctx.node:
+                self._remember(ctx)
+            self._unheard = None
+            if self._members or root == ctx.node:
+                self._soon(ctx)
+        elif root == ctx.node and any(node not in live for node in self.marks):
+            self._soon(ctx)
+        self._untold.intersection_update(live)
+
+    def _remember(self, ctx: Context) -> None:
+        """Take everybody in the tree for a member that asks again."""
+        until = ctx.now + nanoseconds(2 * self.times.refresh)
+        for node, mark in self.marks.items():
+            if mark and node != ctx.node:
+                self._members.setdefault(node, Wanted(mark, until))
+
+    def neighbour_back(self, ctx: Context, node: str) -> None:
+        """A neighbour may have lost its tree."""
+        if self.tree is not None and node in self.tree.children(ctx.node):
+            self._untold.add(node)
+            self._again(ctx)
+
+    def _again(self, ctx: Context) -> None:
+        """Say again what was not acknowledged."""
+        if self._unheard is not None:
+            ctx.send(self._hop(ctx), self._unheard)
+        if self._leaving:
+            ctx.send(self.way(ctx, self.root(ctx)), Leave(ctx.node, self._leaving))
+        update = self._update() if self._untold else None
+        if update is not None:
+            ctx.send(sorted(self._untold), update)
+        if self._unheard is not None or self._leaving or self._untold:
+            ctx.wake("retry", self.times.retry)
+
+    # requests towards the root
+
+    def _soon(self, ctx: Context) -> None:
+        """Something is new: pass it on, or make a tree of it, together with what comes in the meantime."""
+        if not self._flushing:
+            self._flushing = True
+            ctx.wake("merge", self.times.merge)
+
+    def _flush(self, ctx: Context) -> None:
+        self._flushing = False
+        live = self._live(ctx)
+        self._members = {
+            name: wanted
+            for name, wanted in self._members.items()
+            if wanted.until > ctx.now and (name in live or name == ctx.node)
+        }
+        self._last_root = self.root(ctx)
+        if self._last_root == ctx.node:
+            self._lead(ctx)
+            return
+        self._leads = False
+        if self._members:
+            self._number += 1
+            members = tuple(sorted((name, wanted.mark) for name, wanted in self._members.items()))
+            self._unheard = Join(self._number, max(self._seen, self.version[0]), members[:MAX_MEMBERS])
+            self._again(ctx)
+
+    def _hop(self, ctx: Context) -> str:
+        """The next node towards the root: the parent in the group, else along the backbone's tree."""
+        root = self.root(ctx)
+        if self.tree is not None and self.tree.root == root:
+            parent = self.tree.parent(ctx.node)
+            if parent is not None and parent in self._live(ctx):
+                return parent
+        backbone: Tree | None = ctx.container(TREE)
+        return (backbone.next_hop(ctx.node, root) if backbone else None) or root
+
+    def join(self, ctx: Context, join: Join, sender: str) -> None:
+        ctx.send(sender, JoinHeard(join.number))
+        self._seen = max(self._seen, join.epoch)
+        until = ctx.now + nanoseconds(5 * self.times.refresh)
+        news = False
+        for name, mark in join.members:
+            if name != ctx.node:
+                known = self._members.get(name)
+                news = news or known is None or known.mark & ANY != mark & ANY or bool(mark & LOST)
+                self._members[name] = Wanted(mark, until)
+        if news:
+            self._soon(ctx)
+
+    def join_heard(self, ctx: Context, heard: JoinHeard, sender: str) -> None:
+        if self._unheard is not None and self._unheard.number == heard.number:
+            self._unheard = None
+
+    def leave(self, ctx: Context, leave: Leave, sender: str) -> None:
+        if self.root(ctx) != ctx.node:
+            ctx.send(self.way(ctx, self.root(ctx)), leave)
+            return
+        ctx.send(self.way(ctx, leave.member), LeaveHeard(leave.member, leave.number))
+        if self._members.pop(leave.member, None) is not None:
+            self._soon(ctx)
+
+    def leave_heard(self, ctx: Context, heard: LeaveHeard, sender: str) -> None:
+        if heard.member != ctx.node:
+            ctx.send(self.way(ctx, heard.member), heard)
+        elif heard.number == self._leaving:
+            self._leaving = 0
+
+    # the tree, from the root down
+
+    def _lead(self, ctx: Context) -> None:
+        """Make the tree that the members need; tell them if it is another."""
+        if not self._leads:
+            self._leads = True
+            self._remember(ctx)
+            self.version = (max(ctx.now, self._seen + 1, self.version[0] + 1), 0)
+            self._schedule(ctx)
+        elif self._seen > self.version[0]:
+            self.version = (self._seen + 1, 0)
+        members = {name: wanted.mark & ANY for name, wanted in self._members.items()}
+        lost = any(wanted.mark & LOST for wanted in self._members.values())
+        for wanted in self._members.values():
+            wanted.mark &= ANY
+        tree = span(ctx.node, members, ctx.container(LINKS), ctx.container(TREE))
+        marks = {node: members.get(node, 0) for node in tree.nodes}
+        if lost or self.tree is None or (self.tree.tree, self.marks) != (tree.tree, marks):
+            self._adopt(ctx, tree, marks, (self.version[0], self.version[1] + 1))
+
+    def _adopt(self, ctx: Context, tree: Rooted, marks: dict[str, int], version: Version) -> None:
+        self.tree, self.marks, self.version = tree, marks, version
+        self._untold = set(tree.children(ctx.node))
+        if ctx.node in self._members:
+            self._members[ctx.node].mark &= ANY
+        self._changed(ctx)
+        self._again(ctx)
+
+    def _update(self) -> TreeUpdate | None:
+        if self.tree is None:
+            return None
+        nodes = self.tree.nodes
+        places = {node: place for place, node in enumerate(nodes)}
+        parents = tuple(places[self.tree.parent(node) or node] for node in nodes)
+        return TreeUpdate(*self.version, nodes, parents, tuple(self.marks[node] for node in nodes))
+
+    def update(self, ctx: Context, update: TreeUpdate, sender: str) -> None:
+        version = (update.epoch, update.counter)
+        if version > self.version:
+            self._take(ctx, update, version)
+        ctx.send(sender, TreeHeard(update.epoch, update.counter))
+
+    def _take(self, ctx: Context, update: TreeUpdate, version: Version) -> None:
+        nodes, parents = update.nodes, update.parents
+        if not len(nodes) == len(parents) == len(update.marks) or any(
+            parent >= max(place, 1) for place, parent in enumerate(parents)
+        ):
+            raise ProtocolError("message.parents", len(parents), "an earlier node for each but the first")
+        edges = [(nodes[parents[place]], nodes[place]) for place in range(1, len(nodes))]
+        tree = Rooted(nodes[0], edges)
+        self._seen = max(self._seen, update.epoch)
+        self._members = {
+            name: wanted
+            for name, wanted in self._members.items()
+            if name == ctx.node or wanted.mark & LOST or tree.above(name, ctx.node)
+        }
+        self._last_root = tree.root
+        self._adopt(ctx, tree, dict(zip(nodes, update.marks, strict=True)), version)
+        self._schedule(ctx)
+        if not self._mine and self.marks.get(ctx.node):
+            self._leave(ctx)
+
+    def update_heard(self, ctx: Context, heard: TreeHeard, sender: str) -> None:
+        if (heard.epoch, heard.counter) >= self.version:
+            self._untold.discard(sender)

@@ -1,0 +1,64 @@
+"""What nodes of a group say to each other; ``group`` says when."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from gossamer.core.control import Message
+from gossamer.core.names import MAX_NODE_NAME
+
+MAX_MEMBERS = 20_000
+LISTENS, PUBLISHES, LOST = 1, 2, 4
+"""Marks of a member; LOST: it has no tree and needs one."""
+ANY = LISTENS | PUBLISHES
+
+Name = Annotated[str, Meta(min_length=1, max_length=MAX_NODE_NAME)]
+Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Mark = Annotated[int, Meta(ge=0, le=7)]
+
+
+class Join(Message, frozen=True):
+    """These want to be in the group; ``epoch`` is the newest I have seen."""
+
+    number: Number
+    epoch: Number
+    members: Annotated[tuple[tuple[Name, Mark], ...], Meta(max_length=MAX_MEMBERS)]
+
+
+class JoinHeard(Message, frozen=True):
+    """I have taken over your request."""
+
+    number: Number
+
+
+class Leave(Message, frozen=True):
+    """This member wants out of the group."""
+
+    member: Name
+    number: Number
+
+
+class LeaveHeard(Message, frozen=True):
+    """This member is out."""
+
+    member: Name
+    number: Number
+
+
+class TreeUpdate(Message, frozen=True):
+    """The group's tree: nodes, each after its parent (an index); the root comes first, its own parent."""
+
+    epoch: Number
+    counter: Number
+    nodes: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=MAX_MEMBERS)]
+    parents: Annotated[tuple[Number, ...], Meta(min_length=1, max_length=MAX_MEMBERS)]
+    marks: Annotated[tuple[Mark, ...], Meta(min_length=1, max_length=MAX_MEMBERS)]
+
+
+class TreeHeard(Message, frozen=True):
+    """I have this tree, or a newer one."""
+
+    epoch: Number
+    counter: Number
