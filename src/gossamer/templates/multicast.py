@@ -1,169 +1,201 @@
-"""Multicast: many sources, one tree."""
+"""Multicast: many sources, one tree over the nodes that take part."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections import deque
+from typing import Annotated, Any, TypeVar
 
-import msgspec
 from msgspec import Meta
 
-from gossamer.core.context import BELOW, SERVER, TREE, Context
-from gossamer.core.control import Message, on
+from gossamer.core.context import BELOW, NODES, SERVER, TREE, Context
+from gossamer.core.control import on
+from gossamer.core.names import Role
 from gossamer.core.parcel import Parcel
 from gossamer.core.seen import Seen
 from gossamer.core.template import AT_MOST_ONCE, Membership, Settings, Template
+from gossamer.overlay.group import Group, GroupTimes
+from gossamer.overlay.groupwords import Join, JoinHeard, Leave, LeaveHeard, TreeHeard, TreeUpdate
+from gossamer.overlay.interest import Interest, InterestHeard, Interests
 
-Version = Annotated[int, Meta(ge=0, le=2**62)]
-
-
-class Interest(Message, frozen=True):
-    """Whether anybody on my side of the edge between us listens.
-
-    The version is the teller's clock, so that it grows across restarts and an old one never wins.
-    """
-
-    version: Version
-    wanted: bool
-
-
-class InterestHeard(Message, frozen=True):
-    """I know your interest up to this version."""
-
-    version: Version
+MAX_WAITING = 64
+"""Parcels that wait for this node to be in the group."""
 
 
 class MulticastSettings(Settings, frozen=True):
     """Settings of a multicast channel.
 
     retry
-        Seconds between repetitions of an interest that was not acknowledged. A lost one delays the
-        first events of a new subscriber by retry × 1 / (1 − loss)² on average.
+        Seconds until a request or a tree that was not acknowledged is said again. At loss p one hop takes
+        retry × (1 / (1 − p)² − 1) longer on average.
+    merge
+        Seconds that a request to join waits for others, so that the root hears few large ones.
+    refresh
+        Seconds between refreshes of the membership and of the tree.
     window
         Parcels per source that are remembered to recognise a second copy.
     """
 
     retry: Annotated[float, Meta(gt=0, le=3600)] = 0.5
+    merge: Annotated[float, Meta(gt=0, le=60)] = 0.1
+    refresh: Annotated[float, Meta(ge=1, le=86400)] = 30.0
     window: Annotated[int, Meta(ge=1, le=1_000_000)] = 4096
 
 
-class Told(msgspec.Struct):
-    """What a neighbour was last told about our side, and whether it has heard."""
-
-    version: int
-    wanted: bool
-    heard: bool
+S = TypeVar("S", bound=MulticastSettings)
 
 
-class Multicast(Template[MulticastSettings]):
+class Multicast(Template[S]):
     """Many sources, one tree: parcels leave their origin along the tree in all directions.
 
     Promises: at most once; no order between sources, no repair of what is lost.
-    Costs: one copy per tree edge with interest behind it; two control messages per edge and change of
-        interest.
-    Needs: a tree, handed over as a container.
+    Costs: one copy per edge of the group's tree, which joins only nodes that listen or publish; two control
+        messages per edge and change of the tree, one per member and refresh.
+    Needs: a backbone, or a tree handed over as a container; below it, a server.
     """
 
     name = "multicast"
     settings_type = MulticastSettings
     promises = frozenset({AT_MOST_ONCE})
-    watches = (TREE, SERVER, BELOW)
+    watches = (TREE, SERVER, BELOW, NODES)
+    follow = False
+    """Whether the root stays where it has moved; see Group."""
 
-    def __init__(self, settings: MulticastSettings) -> None:
+    def __init__(self, settings: S) -> None:
         super().__init__(settings)
+        times = GroupTimes(settings.retry, settings.merge, settings.refresh)
+        self.group = Group(times, self.regrouped, self.follow)
+        self.interests = Interests()
+        self.publishing = False
         self.seen = Seen(settings.window)
-        self.told: dict[str, Told] = {}
-        self.version = 0
-        self.retrying = False
-        self.interests: dict[str, Interest] = {}
+        self._waiting: deque[Parcel] = deque()
 
     # parcels
 
     def on_publish(self, ctx: Context, parcel: Parcel) -> None:
-        self._spread(ctx, parcel, None)
+        if not self.publishing:
+            self.publishing = True
+            self._settle(ctx)
+        self.spread(ctx, parcel, None)
 
     def on_parcel(self, ctx: Context, parcel: Parcel, sender: str) -> None:
         if parcel.stamp.node == ctx.node or not self.seen.add(parcel.stamp):
             ctx.drop(parcel, "seen before")
         else:
-            self._spread(ctx, parcel, sender)
+            self.spread(ctx, parcel, sender)
 
-    def _spread(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
-        near = ctx.neighbours
-        ctx.send((each for each in near if each != sender and self._wants(each)), parcel)
+    def spread(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
+        """Pass a parcel on and deliver it here; one that begins here waits until there is a tree."""
+        if self.ready(ctx) or sender in self.group.neighbours(ctx):
+            ctx.send(self.hops(ctx, sender), parcel)
+        else:
+            self._waiting.append(parcel)
+            if len(self._waiting) > MAX_WAITING:
+                ctx.drop(self._waiting.popleft(), "not in the group yet")
         ctx.deliver(parcel, sender)
 
-    # interest travels hop by hop: each node tells each neighbour about all that lies behind itself
+    def ready(self, ctx: Context) -> bool:
+        """Whether parcels that begin here can leave."""
+        return not on_backbone(ctx) or self.group.joined(ctx)
+
+    def hops(self, ctx: Context, sender: str | None) -> list[str]:
+        """Where a parcel from a neighbour, or from here, goes next."""
+        near = set(self.group.neighbours(ctx)) if on_backbone(ctx) else set()
+        near.update(node for node in self.interests.said if self.interests.listens(node))
+        return sorted(near - {sender})
+
+    def regrouped(self, ctx: Context) -> None:
+        """This node has another tree."""
+        while self._waiting and self.ready(ctx):
+            parcel = self._waiting.popleft()
+            ctx.send(self.hops(ctx, None), parcel)
+        self._settle(ctx)
+
+    # who listens
 
     def matching(self, ctx: Context) -> bool:
-        return bool(ctx.subscribers) or any(map(self._wants, self.interests))
+        return self._listens(ctx) or self.group.listeners(ctx)
 
-    def _wants(self, neighbour: str) -> bool:
-        interest = self.interests.get(neighbour)
-        return interest is not None and interest.wanted
+    def _listens(self, ctx: Context, but: str | None = None) -> bool:
+        return bool(ctx.subscribers) or self.interests.listening(but)
+
+    def on_open(self, ctx: Context) -> None:
+        if on_backbone(ctx):
+            self.group.backbone_changed(ctx)
+        self._settle(ctx)
+
+    def on_membership(self, ctx: Context, membership: Membership) -> None:
+        if membership.change == "publishing":
+            self.publishing = True
+        elif membership.change in ("up", "down"):
+            self.interests.forget(membership.who)
+            if membership.change == "up":
+                self.group.neighbour_back(ctx, membership.who)
+        self._settle(ctx)
+
+    def on_container(self, ctx: Context, name: str, value: Any) -> None:
+        edge = {*(ctx.container(BELOW) or ()), ctx.server or ""}
+        self.interests.keep(tuple(edge))
+        if on_backbone(ctx):
+            self.group.backbone_changed(ctx)
+        self._settle(ctx)
+
+    def on_timer(self, ctx: Context, name: str) -> None:
+        if name == "interest":
+            self._settle(ctx, again=True)
+        else:
+            self.group.timer(ctx, name)
+
+    def _settle(self, ctx: Context, again: bool = False) -> None:
+        """Say to the group or the server, and to those below, what they do not know yet."""
+        server, waiting = ctx.server, False
+        publishes = self.publishing or self.interests.publishing(server)
+        if on_backbone(ctx):
+            self.group.want(ctx, self._listens(ctx), publishes)
+        elif server is not None:
+            waiting = self.interests.tell(ctx, server, self._listens(ctx, server), publishes, again)
+        for node in ctx.container(BELOW) or ():
+            if node in self.interests.said:
+                elsewhere = self._listens(ctx, node) or self.group.listeners(ctx)
+                waiting |= self.interests.tell(ctx, node, elsewhere, False, again)
+        if waiting:
+            ctx.wake("interest", self.settings.retry)
 
     @on(Interest)
     def hear(self, ctx: Context, interest: Interest, sender: str) -> None:
-        if sender not in ctx.neighbours:
-            return  # not acknowledged, so it comes again: by then the containers may know the sender
-        ctx.send(sender, InterestHeard(interest.version))
-        known = self.interests.get(sender)
-        if known is None or known.version < interest.version:
-            self.interests[sender] = interest
-            self._tell(ctx)
+        self.interests.hear(ctx, interest, sender)
+        self._settle(ctx)
 
     @on(InterestHeard)
     def heard(self, ctx: Context, heard: InterestHeard, sender: str) -> None:
-        told = self.told.get(sender)
-        if told is not None and told.version == heard.version:
-            told.heard = True
+        self.interests.heard(heard, sender)
 
-    def on_open(self, ctx: Context) -> None:
-        self._tell(ctx)
+    # the group
 
-    def on_timer(self, ctx: Context, name: str) -> None:
-        self.retrying = False
-        self._tell(ctx, again=True)
+    @on(Join)
+    def join(self, ctx: Context, join: Join, sender: str) -> None:
+        self.group.join(ctx, join, sender)
 
-    def on_membership(self, ctx: Context, membership: Membership) -> None:
-        if membership.change in ("up", "down"):
-            self._forget(membership.who)
-        self._tell(ctx)
+    @on(JoinHeard)
+    def join_heard(self, ctx: Context, heard: JoinHeard, sender: str) -> None:
+        self.group.join_heard(ctx, heard, sender)
 
-    def on_container(self, ctx: Context, name: str, value: Any) -> None:
-        near = ctx.neighbours
-        for stranger in {*self.told, *self.interests}.difference(near):
-            self._forget(stranger)
-        self._tell(ctx)
+    @on(Leave)
+    def leave(self, ctx: Context, leave: Leave, sender: str) -> None:
+        self.group.leave(ctx, leave, sender)
 
-    def _forget(self, neighbour: str) -> None:
-        self.interests.pop(neighbour, None)
-        self.told.pop(neighbour, None)
+    @on(LeaveHeard)
+    def leave_heard(self, ctx: Context, heard: LeaveHeard, sender: str) -> None:
+        self.group.leave_heard(ctx, heard, sender)
 
-    def _tell(self, ctx: Context, again: bool = False) -> None:
-        """Tell each neighbour what it does not know yet; repeat what it has not acknowledged.
+    @on(TreeUpdate)
+    def update(self, ctx: Context, update: TreeUpdate, sender: str) -> None:
+        self.group.update(ctx, update, sender)
 
-        A node below is told only once it has spoken of this channel: most never use it. A node with a
-        server speaks first, so that the server knows.
-        """
-        waiting = False
-        server, below = ctx.server, ctx.container(BELOW) or ()
-        for neighbour in ctx.neighbours:
-            if neighbour in below and neighbour not in self.interests:
-                continue
-            wanted = bool(ctx.subscribers) or any(
-                self._wants(each) for each in self.interests if each != neighbour
-            )
-            told = self.told.get(neighbour)
-            if told is None and not wanted and neighbour != server:
-                continue
-            if told is None or told.wanted != wanted:
-                self.version = max(ctx.now, self.version + 1)
-                told = self.told[neighbour] = Told(self.version, wanted, False)
-                ctx.send(neighbour, Interest(told.version, wanted))
-            elif again and not told.heard:
-                ctx.send(neighbour, Interest(told.version, wanted))
-            waiting = waiting or not told.heard
-        if waiting and not self.retrying:
-            # never pushed back while it waits, or a busy channel would starve the repetition
-            self.retrying = True
-            ctx.wake("retry", self.settings.retry)
+    @on(TreeHeard)
+    def update_heard(self, ctx: Context, heard: TreeHeard, sender: str) -> None:
+        self.group.update_heard(ctx, heard, sender)
+
+
+def on_backbone(ctx: Context) -> bool:
+    """Whether a node takes part in groups itself, rather than through a server."""
+    return ctx.role in (Role.BACKBONE, Role.PEER)
