@@ -39,6 +39,11 @@ EXAMPLES: dict[str, tuple[GossamerError, list[str]]] = {
     "BadEnvelope": (errors.BadEnvelope("attribute 'a'", None, "str or int"), ["'a'", "None", "str or int"]),
     "NotATree": (errors.NotATree("'a' is joined to itself"), ["'a' is joined to itself"]),
     "ForgedReceipt": (errors.ForgedReceipt("number 3 was altered"), ["number 3", "as it was received"]),
+    "StorageError": (
+        errors.StorageError("00.log", "the checksum is wrong", 7),
+        ["00.log", "position 7", "checksum"],
+    ),
+    "DiskFull": (errors.DiskFull("00.log", "writing failed"), ["00.log", "writing failed", "make room"]),
     "Full": (errors.Full("queue", 10), ["queue", "10", "wait"]),
     "Closed": (errors.Closed("channel 'news'"), ["channel 'news'", "closed", "open"]),
     "ProtocolError": (errors.ProtocolError("kind", 9, "one of 1, 2, 3"), ["kind", "9", "one of 1, 2, 3"]),
@@ -86,7 +91,7 @@ def test_an_error_says_the_value_and_what_to_do(name: str) -> None:
 
 def test_only_what_may_pass_by_itself_is_worth_a_retry() -> None:
     worth = {name for name, (error, _) in EXAMPLES.items() if error.retry}
-    assert worth == {"AddressInUse", "Full", "CannotConnect", "NoAnswer"}
+    assert worth == {"AddressInUse", "DiskFull", "Full", "CannotConnect", "NoAnswer"}
 
 
 def test_a_hostile_value_does_not_flood_a_message() -> None:

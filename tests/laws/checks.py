@@ -19,7 +19,7 @@ MAX_LINES = 400
 
 # The parts, from the bottom up; a part may import what stands below its own line, and no sibling
 # that is not named beside it.
-BELOW_HOSTS = {"overlay", "links", "transports", "announce", "security", "traces", "catalog"}
+BELOW_HOSTS = {"overlay", "links", "transports", "announce", "security", "traces", "storage", "catalog"}
 HOSTS = {"runtime", "simulator", "analysis", "pipeline"}
 TOP = {"cli", "whatif"}
 LOW = {"core"} | BELOW_HOSTS

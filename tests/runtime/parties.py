@@ -8,11 +8,9 @@ from contextlib import asynccontextmanager, suppress
 
 from gossamer import Channel, Full, Limits, Node, Role, Subscription, connect
 from gossamer.core.control import LINK_CHANNEL, Control, Message
-from gossamer.core.names import channel_id
 from gossamer.core.wire import PRELUDE, Item, encode, measure
 from gossamer.runtime.host import Host
 from gossamer.runtime.link import Hello, Link
-from gossamer.templates.multicast import Multicast
 
 ANY_PORT = "tcp://127.0.0.1:0"
 SOON = 10.0
@@ -55,13 +53,20 @@ async def until(condition: Callable[[], bool]) -> None:
         await turns(1)
 
 
-def interested(node: Node, channel: str) -> set[str]:
-    """The neighbours that a node knows to listen on a multicast channel."""
-    instance = host_of(node).engine._instances.get(channel_id(channel))
-    if instance is None:
-        return set()
-    assert isinstance(instance.template, Multicast)
-    return {who for who, interest in instance.template.interests.items() if interest.wanted}
+async def reach(channel: Channel, *subscriptions: Subscription) -> int:
+    """Publish until each of these subscriptions has heard; nothing is left waiting. How many it took.
+
+    That somebody listens says nothing of the others, nor of the nodes on the way.
+    """
+    await channel.wait_matching(SOON)
+    while not all(each.pending for each in subscriptions):
+        await channel.publish(b"probe")
+        await turns(20)
+    last = await channel.publish(b"last probe")
+    for each in subscriptions:
+        while (await each.next(timeout=SOON)).number != last.number:
+            pass
+    return last.number
 
 
 async def take(events: Subscription, count: int) -> list[bytes]:

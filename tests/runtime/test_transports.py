@@ -14,7 +14,7 @@ from gossamer.transports.base import Transport
 from gossamer.transports.local import LocalTransport
 from gossamer.transports.multicast import MulticastTransport
 
-from .parties import SOON, host_of, interested, linked, take, until
+from .parties import SOON, host_of, linked, reach, take
 
 SCHEMES = sorted(catalog.transports())
 COUNT = 200
@@ -69,11 +69,11 @@ def test_there_is_something_to_test() -> None:
 @pytest.mark.parametrize("scheme", SCHEMES)
 async def test_events_and_answers_pass(scheme: str, meeting: tuple[str, tuple[Transport, ...]]) -> None:
     envelope = Envelope({"kind": "greeting", "size": 3}, Wishes(priority=6, expiry=60))
-    async with three(scheme, meeting) as (server, writer, reader):
+    async with three(scheme, meeting) as (_, writer, reader):
         channel, heard = await writer.channel("talk", "multicast"), await reader.channel("talk", "multicast")
         async with heard.subscribe(Criteria(kind="greeting"), handback=7) as events:
-            await channel.wait_matching(SOON)
-            await until(lambda: interested(server, "talk") == {"reader"})
+            async with heard.subscribe() as everything:
+                before = await reach(channel, everything)
             async with channel.answers() as to_writer, heard.answers() as to_reader:
                 await channel.publish(b"unwanted", Envelope({"kind": "noise"}))
                 await channel.publish(b"hello", envelope)
@@ -82,18 +82,21 @@ async def test_events_and_answers_pass(scheme: str, meeting: tuple[str, tuple[Tr
                 assert event.receipt.handback == 7
                 await event.feedback(b"hello yourself")
                 answer = await to_writer.next(timeout=SOON)
-                assert (answer.payload, answer.answers, answer.source) == (b"hello yourself", 2, "reader")
+                assert (answer.payload, answer.answers, answer.source) == (
+                    b"hello yourself",
+                    before + 2,
+                    "reader",
+                )
                 await answer.feedback(b"goodbye")
                 assert await take(to_reader, 1) == [b"goodbye"]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 async def test_many_events_pass_in_order(scheme: str, meeting: tuple[str, tuple[Transport, ...]]) -> None:
-    async with three(scheme, meeting) as (server, writer, reader):
+    async with three(scheme, meeting) as (_, writer, reader):
         channel, heard = await writer.channel("many", "multicast"), await reader.channel("many", "multicast")
         async with heard.subscribe() as events:
-            await channel.wait_matching(SOON)
-            await until(lambda: interested(server, "many") == {"reader"})
+            await reach(channel, events)
             for number in range(COUNT):
                 await channel.publish(b"%d" % number)
             assert await take(events, COUNT) == [b"%d" % number for number in range(COUNT)]
@@ -122,10 +125,7 @@ async def test_one_server_joins_clients_of_different_transports() -> None:
             channels = [await node.channel("talk", "multicast") for node in (t, u, w)]
             for publisher in range(3):
                 others = [channels[i] for i in range(3) if i != publisher]
-                names = {"tuw"[i] for i in range(3) if i != publisher}
                 async with others[0].subscribe() as one, others[1].subscribe() as two:
-                    await until(lambda names=names: interested(server, "talk") == names)  # type: ignore[misc]
-                    await channels[publisher].wait_matching(SOON)
+                    await reach(channels[publisher], one, two)
                     await channels[publisher].publish(b"%d" % publisher)
                     assert await take(one, 1) == await take(two, 1) == [b"%d" % publisher]
-                await until(lambda: interested(server, "talk") == set())

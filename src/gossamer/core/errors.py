@@ -15,6 +15,8 @@
     │   ├── BadEnvelope           an attribute or a wish has the wrong type or range
     │   ├── NotATree              edges that should form a tree do not
     │   ├── ForgedReceipt         a receipt was made up or altered
+    │   ├── StorageError          a log on disk cannot be read or written; names file and position
+    │   │   └── DiskFull          there is no room left on a disk; what was not acknowledged is not there
     │   ├── Full                  no room now; waiting would help
     │   └── Closed                the node, channel or subscription has been closed
     └── RemoteError               somebody else, or the network, is the reason
@@ -151,6 +153,24 @@ class ForgedReceipt(LocalError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"receipt refused: {reason}; use the receipt of an event as it was received")
+
+
+class StorageError(LocalError):
+    """A log on disk cannot be read or written; ``position`` is None where the whole file is meant."""
+
+    def __init__(self, file: str, reason: str, position: int | None = None) -> None:
+        self.file, self.reason, self.position = file, reason, position
+        place = "" if position is None else f", position {position}"
+        super().__init__(f"{file}{place}: {reason}")
+
+
+class DiskFull(StorageError):
+    """There is no room left on a disk; what was not acknowledged is not there."""
+
+    retry = True
+
+    def __init__(self, file: str, reason: str, position: int | None = None) -> None:
+        super().__init__(file, f"{reason}; make room and try again", position)
 
 
 class Full(LocalError):

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gossamer.core.control import Control
-from gossamer.core.effect import Deliver, DeliverFeedback, Drop, Effect, Reply, Send, Wake
+from gossamer.core.effect import Append, Deliver, DeliverFeedback, Drop, Effect, Read, Reply, Send, Trim, Wake
 from gossamer.core.engine import Engine
 from gossamer.core.wire import Item, encode
 from gossamer.overlay.directory import Entry
@@ -26,6 +26,7 @@ from gossamer.simulator.clock import NETWORK, TIMER, Clock
 from gossamer.simulator.dice import SeededDice
 from gossamer.simulator.host import Host, Way
 from gossamer.simulator.models import FULL
+from gossamer.simulator.storage import Storage
 
 if TYPE_CHECKING:
     from gossamer.simulator.world import World
@@ -50,6 +51,8 @@ class Carrier:
         Who hears every transmission.
     calls
         Who waits for the reply to a call.
+    storage
+        The disks of the nodes.
     """
 
     def __init__(self, world: World, clock: Clock, dice: SeededDice) -> None:
@@ -60,6 +63,7 @@ class Carrier:
         self.bytes: Counter[str] = Counter()
         self.taps: list[Tap] = []
         self.calls: dict[int, Callable[[Reply], None]] = {}
+        self.storage = Storage(self, clock, world.dice("storage"))
         self._world = world
         self._clock = clock
         self._dice = dice
@@ -162,6 +166,8 @@ class Carrier:
                 self._deliver_feedback(host, effect)  # type: ignore[arg-type]
             elif kind is Reply:
                 self.calls.pop(effect.call)(effect)  # type: ignore[attr-defined,arg-type]
+            elif kind is Append or kind is Read or kind is Trim:
+                self.storage.request(host, effect)  # type: ignore[arg-type]
 
     def _send(self, host: Host, send: Send) -> None:
         item = send.item

@@ -52,6 +52,7 @@ class Host:
         "clock",
         "containers",
         "costs",
+        "disk",
         "engine",
         "free",
         "inbox",
@@ -85,6 +86,7 @@ class Host:
         }
         self.free = not any(self.costs.values())
         self.limit = model.inbox
+        self.disk = nanoseconds(model.disk)
         self.life = 0
         self.models: dict[str, LinkModel] = {}
         self.containers: dict[str, Any] = {}

@@ -59,6 +59,7 @@ class Lives:
         for sender, item in waiting:
             self._carrier.lose(host, engine, sender, item, CRASHED)
         host.engine = None
+        self._carrier.storage.crash(host)
         host.reset()
         for witness in host.witnesses:
             witness.stopped(self._world, host.name, host.life)

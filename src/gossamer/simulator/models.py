@@ -67,12 +67,15 @@ class NodeModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     inbox
         Items that may wait for the server, 1 to 100 000 000, the one it works on aside. What comes on top
         is dropped (reason "inbox full").
+    disk
+        Seconds that the node's disk needs for each append to a log, 0 to 86 400, one after the other.
     """
 
     parcel: Seconds = 0.0
     feedback: Seconds = 0.0
     control: Seconds = 0.0
     inbox: Annotated[int, Meta(ge=1, le=100_000_000)] = 10_000
+    disk: Seconds = 0.001
 
 
 class Lane:

@@ -1,0 +1,1 @@
+"""Logs on disk: what persistent channels stand on."""
