@@ -1,0 +1,141 @@
+"""One source's parcels at one node: a fixed window, what is missing from it, and who has what behind us.
+
+Pure state without messages: the ``reliable`` template says when anything is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gossamer.core.parcel import Parcel
+
+Key = tuple[str, int]
+"""Node and incarnation of a source."""
+
+
+class Stream:
+    """The window of one source.
+
+    next
+        The sequence number that is delivered next; 0 while the beginning is not known.
+    high
+        The greatest number known to exist.
+    held
+        Parcels kept for delivery here or repair further on.
+    behind
+        Per neighbour away from the source: the number up to which all behind it have everything; None if
+        that neighbour has not said so since the tree changed.
+    """
+
+    __slots__ = ("_asked", "acked", "address", "behind", "held", "high", "low", "moved", "next", "wanted")
+
+    def __init__(self, address: str, first: int = 0) -> None:
+        self.address = address
+        self.next = first
+        self.high = max(0, first - 1)
+        self.low = first
+        self.held: dict[int, Parcel] = {}
+        self.behind: dict[str, int | None] = {}
+        self.moved: dict[str, int] = {}
+        """When each neighbour last moved forward, or came."""
+        self.acked = -1
+        """What was last said towards the source."""
+        self.wanted: dict[int, set[str]] = {}
+        """Numbers that neighbours asked for and that are no longer, or not yet, here."""
+        self._asked: dict[int, int] = {}
+
+    # what arrives
+
+    def begin(self, first: int) -> None:
+        """The beginning is known: what came before is none of ours."""
+        if not self.next:
+            self.next = self.low = first
+            self.high = max(self.high, first - 1)
+            self.held = {number: parcel for number, parcel in self.held.items() if number >= first}
+
+    def add(self, parcel: Parcel) -> bool:
+        """Take a parcel; False if it is a copy and nobody asked for it."""
+        number = parcel.stamp.sequence
+        self._asked.pop(number, None)
+        if number in self.held or (self.next and number < self.next and number not in self.wanted):
+            return False
+        self.held[number] = parcel
+        self.high = max(self.high, number)
+        return True
+
+    def ready(self) -> Iterator[Parcel]:
+        """Parcels that are next in order, each once."""
+        while self.next and self.next in self.held:
+            self.next += 1
+            yield self.held[self.next - 1]
+
+    def missing(self, now: int, patience: int, limit: int) -> list[int]:
+        """Numbers to ask for: holes and what others asked for, each again only after a while."""
+        if not self.next:
+            return []
+        numbers = [number for number in range(self.next, self.high + 1) if number not in self.held]
+        numbers += [number for number in sorted(self.wanted) if number < self.next and number not in self.held]
+        due = [number for number in numbers if now - self._asked.get(number, -patience) >= patience][:limit]
+        for number in due:
+            self._asked[number] = now
+        return due
+
+    # what is known of those behind
+
+    def neighbours(self, names: Iterable[str], now: int) -> list[str]:
+        """These are behind us now; those that are new."""
+        names = tuple(names)
+        new = [name for name in names if name not in self.behind]
+        self.behind = {name: self.behind.get(name) for name in names}
+        self.moved = {name: self.moved.get(name, now) for name in names}
+        return new
+
+    def unsure(self) -> None:
+        """The tree has changed: whatever neighbours said of those behind them no longer counts."""
+        self.behind = dict.fromkeys(self.behind)
+
+    def hear(self, name: str, number: int, now: int) -> None:
+        """All behind a neighbour have everything up to a number."""
+        if name in self.behind:
+            before = self.behind[name]
+            if before is None or number > before:
+                self.behind[name] = number
+                self.moved[name] = now
+
+    @property
+    def complete(self) -> int | None:
+        """The number up to which we and all behind us have everything; None if somebody has not said."""
+        lowest = self.next - 1
+        for number in self.behind.values():
+            if number is None:
+                return None
+            lowest = min(lowest, number)
+        return lowest
+
+    def release(self) -> None:
+        """Forget parcels that we and all behind us have."""
+        complete = self.complete
+        if complete is not None and complete >= self.low:
+            for number in range(self.low, complete + 1):
+                if number not in self.wanted:
+                    self.held.pop(number, None)
+            self.low = complete + 1
+
+    def laggards(self, now: int, patience: int) -> list[str]:
+        """Neighbours with something to catch up on that have not moved for too long."""
+        return [
+            name
+            for name, number in self.behind.items()
+            if (number is None or number < self.high) and now - self.moved[name] > patience
+        ]
+
+
+def ranges(numbers: list[int]) -> tuple[tuple[int, int], ...]:
+    """Sorted numbers as (first, how many)."""
+    found: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if found and found[-1][0] + found[-1][1] == number:
+            found[-1] = (found[-1][0], found[-1][1] + 1)
+        else:
+            found.append((number, 1))
+    return tuple(found)
