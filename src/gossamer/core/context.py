@@ -164,9 +164,11 @@ class Context:
         """Forget a wake."""
         self._emit(Wake(self.id, name, None))
 
-    def reply(self, call: int, value: Any = None, error: Exception | None = None) -> None:
-        """Answer a call of the application."""
-        self._emit(Reply(call, value, error))
+    def reply(
+        self, call: int, value: Any = None, error: Exception | None = None, more: bool = False
+    ) -> None:
+        """Answer a call of the application; with ``more`` it is not the last answer."""
+        self._emit(Reply(call, value, error, more))
 
     # storage: the host carries it out and reports to ``on_report``
 
