@@ -31,6 +31,11 @@ LINKS = "links"
 """Container: what is known of distances: (lower name, higher name) to nanoseconds one way."""
 DISTANCES = "distances"
 """Container: nanoseconds one way from this node to others, as its own probes measured them."""
+ROUTES = "routes"
+"""Container: from this node to each other of the tree, the neighbour on the way."""
+CONTACTS = "contacts"
+"""Container: nodes of the first tier that the host was told of or that greeted it, each with its addresses;
+those of this node itself, if it is among them, are what it tells others."""
 SUBSCRIBERS = "subscribers:"
 """Container, with the name of a channel behind it: numbers of the local subscriptions."""
 
