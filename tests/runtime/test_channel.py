@@ -16,6 +16,7 @@ from gossamer import (
     Full,
     Limits,
     NoAnswer,
+    ReceivedEvent,
     TooLarge,
     Wishes,
     connect,
