@@ -22,6 +22,7 @@ from gossamer.core.errors import (
     StorageError,
     TooLarge,
     UnknownChannel,
+    UnknownKey,
     UnknownTemplate,
 )
 from gossamer.core.event import Criteria, Envelope, Wishes
@@ -69,6 +70,7 @@ __all__ = [
     "Template",
     "TooLarge",
     "UnknownChannel",
+    "UnknownKey",
     "UnknownTemplate",
     "Wishes",
     "connect",

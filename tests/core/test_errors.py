@@ -31,6 +31,7 @@ EXAMPLES: dict[str, tuple[GossamerError, list[str]]] = {
         errors.UnknownChannel("nws", ["news"]),
         ["'nws'", "did you mean 'news'?", "clone it"],
     ),
+    "UnknownKey": (errors.UnknownKey("site/nmae"), ["'site/nmae'", "nothing", "set it"]),
     "ChannelExists": (
         errors.ChannelExists("news", "loop", "multicast"),
         ["'news'", "loop", "multicast", "another name"],

@@ -16,6 +16,7 @@ from gossamer import (
     Full,
     Limits,
     NoAnswer,
+    ReceivedEvent,
     TooLarge,
     Wishes,
     connect,
@@ -431,6 +432,37 @@ async def test_on_feedback_calls_back() -> None:
             await channel.publish(b"x")
             await (await events.next(timeout=SOON)).feedback(b"y")
             assert await got.get() == b"y"
+
+
+async def test_on_feedback_listens_at_once_and_stops_when_closed() -> None:
+    got: asyncio.Queue[bytes] = asyncio.Queue()
+    async with connect() as node:
+        channel = await node.channel("news", "loop")
+        listening = channel.on_feedback(lambda answer: got.put_nowait(answer.payload))
+        async with channel.subscribe() as events:
+            await channel.publish(b"x")
+            event = await events.next(timeout=SOON)
+            await event.feedback(b"y")
+            assert await got.get() == b"y"
+            await listening.close()
+            await event.feedback(b"z")
+            await turns()
+        assert got.empty()
+
+
+async def test_a_callback_gets_what_waits_when_its_subscription_is_closed() -> None:
+    got: list[bytes] = []
+
+    async def slow(event: ReceivedEvent) -> None:
+        await asyncio.sleep(0)
+        got.append(event.payload)
+
+    async with connect() as node:
+        channel = await node.channel("news", "loop")
+        async with channel.subscribe(callback=slow):
+            await channel.publish_many([b"1", b"2", b"3"])
+            channel.flush()
+        assert got == [b"1", b"2", b"3"]
 
 
 async def test_feedback_that_nobody_listens_for_is_counted() -> None:

@@ -1,8 +1,9 @@
 """A program: publishes numbered events as fast as it may. flow_publisher.py ADDRESS COUNT SIZE"""
 
 import json
-import resource
 import sys
+
+from memory import peak_kibibytes
 
 import gossamer
 
@@ -17,7 +18,7 @@ async def main(address: str, count: int, size: int) -> None:
             numbers = range(start, min(start + CHUNK, count))
             await channel.publish_many((b"%010d" % number).ljust(size) for number in numbers)
         await channel.drain()
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        memory = peak_kibibytes()
         print(json.dumps({"drops": node.drops, "kibibytes": memory}), flush=True)
 
 

@@ -6,8 +6,9 @@ tenth batch, PENDING events that may wait.
 
 import asyncio
 import json
-import resource
 import sys
+
+from memory import peak_kibibytes
 
 import gossamer
 
@@ -29,7 +30,7 @@ async def main(count: int, size: int, pause: float, pending: int) -> None:
                     break
                 if pause and batches % 10 == 0:
                     await asyncio.sleep(pause)
-            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            memory = peak_kibibytes()
             dropped = events.dropped + sum(node.drops.values())
             seen = {"received": received, "in_order": in_order, "dropped": dropped, "kibibytes": memory}
             print(json.dumps(seen), flush=True)

@@ -31,6 +31,11 @@ LINKS = "links"
 """Container: what is known of distances: (lower name, higher name) to nanoseconds one way."""
 DISTANCES = "distances"
 """Container: nanoseconds one way from this node to others, as its own probes measured them."""
+ROUTES = "routes"
+"""Container: from this node to each other of the tree, the neighbour on the way."""
+CONTACTS = "contacts"
+"""Container: nodes of the first tier that the host was told of or that greeted it, each with its addresses;
+those of this node itself, if it is among them, are what it tells others."""
 SUBSCRIBERS = "subscribers:"
 """Container, with the name of a channel behind it: numbers of the local subscriptions."""
 
@@ -164,9 +169,11 @@ class Context:
         """Forget a wake."""
         self._emit(Wake(self.id, name, None))
 
-    def reply(self, call: int, value: Any = None, error: Exception | None = None) -> None:
-        """Answer a call of the application."""
-        self._emit(Reply(call, value, error))
+    def reply(
+        self, call: int, value: Any = None, error: Exception | None = None, more: bool = False
+    ) -> None:
+        """Answer a call of the application; with ``more`` it is not the last answer."""
+        self._emit(Reply(call, value, error, more))
 
     # storage: the host carries it out and reports to ``on_report``
 

@@ -54,11 +54,12 @@ class Drop(Effect, frozen=True):
 
 
 class Reply(Effect, frozen=True):
-    """The answer to a call of the host: a value, or an error to raise."""
+    """The answer to a call of the host: a value, or an error to raise. With ``more`` others will follow."""
 
     call: int
     value: Any
     error: Exception | None
+    more: bool = False
 
 
 class Matching(Effect, frozen=True):

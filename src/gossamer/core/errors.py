@@ -10,6 +10,7 @@
     │   ├── AddressInUse          something else listens there already
     │   ├── UnknownTemplate       no installed template has that name
     │   ├── UnknownChannel        the directory has no such channel
+    │   ├── UnknownKey            the registry has nothing under that key
     │   ├── ChannelExists         the channel is there, but with another template or other settings
     │   ├── TooLarge              a payload, envelope or count is over its limit
     │   ├── BadEnvelope           an attribute or a wish has the wrong type or range
@@ -111,6 +112,14 @@ class UnknownChannel(LocalError):
         self.name, self.known = name, sorted(known)
         hint = f" ({_suggestion(name, self.known)})" if self.known else ""
         super().__init__(f"there is no channel {name!r}{hint}: clone it from a template first")
+
+
+class UnknownKey(LocalError):
+    """The registry has nothing under that key."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(f"the registry has nothing under {key[:200]!r}: set it first, or look at the list")
 
 
 class ChannelExists(LocalError):

@@ -211,8 +211,8 @@ class Channel:
         return Subscription(self, max_pending=max_pending, on_full=on_full, answers=True)
 
     def on_feedback(self, callback: Callback, *, max_pending: int = MAX_PENDING) -> Subscription:
-        """Call back with each answer; use it with ``async with``."""
-        return Subscription(self, max_pending=max_pending, callback=callback, answers=True)
+        """Call back with each answer from now on, until it is closed; ``async with`` closes it for you."""
+        return Subscription(self, max_pending=max_pending, callback=callback, answers=True).open()
 
     async def request(
         self, payload: bytes = b"", envelope: Envelope = NO_ENVELOPE, *, timeout: float = 5.0
@@ -231,6 +231,10 @@ class Channel:
         raise NoAnswer(f"event {receipt.number} on {self.name!r}", timeout)
 
     # for subscriptions and the node
+
+    @property
+    def drain_limit(self) -> float:
+        return self._host.limits.drain
 
     def receipt(self, stamp: Stamp, number: int, handback: Value | None) -> Receipt:
         return self._host.engine.notary.receipt(self.name, stamp, number, handback)

@@ -65,6 +65,9 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ``connect`` address at a time and moves on to the next when it fails.
     tree
         Edges between names of backbone nodes or peers; without it every link to one is an edge.
+    state
+        Folder for what must survive a restart, such as the logs of persistent channels; empty keeps it in
+        memory, where it survives nothing. No two nodes may share one.
     trace
         Folder for traces; empty writes none.
     run
@@ -76,6 +79,7 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     listen: tuple[str, ...] = ()
     connect: tuple[str, ...] = ()
     tree: tuple[tuple[str, str], ...] = ()
+    state: str = ""
     trace: str = ""
     run: str = ""
     channel: tuple[ChannelConfig, ...] = ()

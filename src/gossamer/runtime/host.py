@@ -10,16 +10,30 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from gossamer.core.context import BELOW, SERVER, TREE
-from gossamer.core.effect import Deliver, DeliverFeedback, Effect, Matching, Reply, Room, Send, Wake
+from gossamer.core.effect import (
+    Append,
+    Deliver,
+    DeliverFeedback,
+    Effect,
+    Matching,
+    Read,
+    Reply,
+    Report,
+    Room,
+    Send,
+    Trim,
+    Wake,
+)
 from gossamer.core.engine import Engine
 from gossamer.core.errors import ProtocolError
-from gossamer.core.names import NANOSECONDS, Role
+from gossamer.core.names import NANOSECONDS, Role, channel_id
 from gossamer.core.parcel import Parcel
 from gossamer.core.sealer import PARCEL_BYTES
 from gossamer.core.tree import Tree
 from gossamer.core.wire import MAX_FRAME, Item, encode
 from gossamer.runtime.config import Limits
 from gossamer.runtime.link import Bye, Hello, Link, Ping
+from gossamer.runtime.storage import Storage
 from gossamer.transports.base import Connection, Group
 
 log = logging.getLogger("gossamer")
@@ -36,7 +50,7 @@ class Subscriber(Protocol):
 class Host:
     """Runs one engine. Everything happens on one event loop; nothing here waits."""
 
-    def __init__(self, engine: Engine, limits: Limits, tree: Tree | None) -> None:
+    def __init__(self, engine: Engine, limits: Limits, tree: Tree | None, state: str = "") -> None:
         self.engine = engine
         self.limits = limits
         self.links: dict[str, Link] = {}
@@ -47,6 +61,7 @@ class Host:
         self.max_event = MAX_FRAME
         self._tree = tree
         self._loop = asyncio.get_running_loop()
+        self._storage = Storage(state, self._channel_name, self._reported)
         self._epoch = time.time_ns() - time.monotonic_ns()
         self._timers: dict[tuple[int, str], asyncio.TimerHandle] = {}
         self._calls: dict[int, asyncio.Future[Any]] = {}
@@ -118,6 +133,8 @@ class Host:
                     self._wake(effect)
                 case Reply():
                     self._reply(effect)
+                case Append() | Read() | Trim():
+                    self._storage.request(effect)
                 case Matching() | Room():
                     self.changed()
 
@@ -146,6 +163,12 @@ class Host:
         problem = link.send(item, origin) if link else "no link"
         if problem is not None:
             self.do(self.engine.lost(self.now(), peer, item, problem))
+
+    def _reported(self, channel: int, report: Report) -> None:
+        self.guarded(lambda: self.do(self.engine.report(self.now(), channel, report)), "storage report")
+
+    def _channel_name(self, channel: int) -> str:
+        return next((name for name in self.engine.channels if channel_id(name) == channel), "service")
 
     def _wake(self, effect: Wake) -> None:
         key = (effect.channel, effect.name)
@@ -344,6 +367,7 @@ class Host:
         self.changed()
         if self._beat:
             self._beat.cancel()
+        await self._storage.close(self.limits.drain)
         for timer in self._timers.values():
             timer.cancel()
         links = tuple(self._connections)

@@ -61,6 +61,7 @@ def connect(
     role: Role | str | None = None,
     listen: str | Iterable[str] = (),
     tree: Iterable[tuple[str, str]] = (),
+    state: str | Path = "",
     trace: str | Path = "",
     run: str = "",
     limits: Limits | None = None,
@@ -84,6 +85,7 @@ def connect(
         listen=listening,
         connect=addresses,
         tree=tuple((a, b) for a, b in tree),
+        state=str(state),
         trace=str(trace),
         run=run,
         limits=limits or Limits(),
@@ -170,7 +172,7 @@ class Node:
             services=[Directory(self.templates)],
             recorder=self._open_trace(incarnation),
         )
-        self._host = Host(engine, self.config.limits, self._tree)
+        self._host = Host(engine, self.config.limits, self._tree, self.config.state)
         try:
             await self._start(self._host)
         except BaseException:

@@ -132,22 +132,29 @@ class Subscription:
 
     # opening and closing
 
-    async def __aenter__(self) -> Subscription:
-        self.channel.attach(self, self._answers)
-        self._open = True
-        if self._callback is not None:
-            self._consumer = asyncio.create_task(self._consume(self._callback))
+    def open(self) -> Subscription:
+        """Take events from now on; ``async with`` does it for you."""
+        if not self._open:
+            self.channel.attach(self, self._answers)
+            self._open = True
+            if self._callback is not None:
+                self._consumer = asyncio.create_task(self._consume(self._callback))
         return self
+
+    async def __aenter__(self) -> Subscription:
+        return self.open()
 
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
 
     async def close(self) -> None:
-        """Take no more; what waits can still be read."""
+        """Take no more; what waits can still be read, and a callback gets it within the drain limit."""
         self.end()
-        if self._consumer is not None and self._consumer is not asyncio.current_task():
-            self._consumer.cancel()
-            await asyncio.gather(self._consumer, return_exceptions=True)
+        consumer = self._consumer
+        if consumer is not None and consumer is not asyncio.current_task():
+            await asyncio.wait({consumer}, timeout=self.channel.drain_limit)
+            consumer.cancel()
+            await asyncio.gather(consumer, return_exceptions=True)
 
     def end(self, error: Exception | None = None) -> None:
         """Stop taking events; whoever reads gets what waits, then the end or the error."""

@@ -1,0 +1,235 @@
+"""Carries out what templates ask of storage: one log per channel, in a thread of its own.
+
+Promises: nothing here touches the disk on the event loop. Requests are carried out in the order in which they
+were made, and reports come back on the loop in that order. Appends to one channel that wait together share
+one sync. What waits is bounded: an append that finds no room is reported with an error and not carried out.
+
+With a state folder the log of a channel is in ``FOLDER/logs/NAME-ID``. Without one it is in memory, behaves
+the same, and survives nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from gossamer.core.effect import Append, Appended, History, Read, Report, Trim
+from gossamer.core.errors import Full, GossamerError, TooLarge
+from gossamer.storage.memory import AnyLog, MemoryLog
+
+log = logging.getLogger("gossamer")
+
+Request = Append | Read | Trim
+_Done = tuple[int, Report]
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Bytes that may wait for the disk; a single append may be larger if nothing else waits."""
+MAX_REQUESTS = 65_536
+"""Requests that may wait for the disk."""
+
+
+class Storage:
+    """The logs of one node.
+
+    folder
+        Where the node keeps its state; empty keeps logs in memory.
+    name
+        The name of a channel, for people who look into the folder.
+    report
+        Takes a channel and a report, on the event loop.
+    open_log
+        Opens the log of a folder.
+    waiting
+        Bytes that wait for the disk.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        name: Callable[[int], str],
+        report: Callable[[int, Report], None],
+        *,
+        max_bytes: int = MAX_BYTES,
+        max_requests: int = MAX_REQUESTS,
+        open_log: Callable[[Path], AnyLog] | None = None,
+    ) -> None:
+        self.waiting = 0
+        self._folder = Path(folder) / "logs" if folder else None
+        self._name = name
+        self._report = report
+        self._max_bytes = max_bytes
+        self._max_requests = max_requests
+        self._open_log = open_log or _on_disk
+        self._loop = asyncio.get_running_loop()
+        self._logs: dict[int, AnyLog] = {}
+        self._folders: dict[int, Path] = {}
+        self._queue: deque[tuple[Request, str]] = deque()
+        self._work = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._closing = False
+
+    # on the event loop
+
+    def request(self, request: Request) -> None:
+        """Carry something out and report it later; nothing any more once the node is closing."""
+        if self._closing:
+            return
+        refusal = ""
+        size = _size(request)
+        if len(self._queue) >= self._max_requests:
+            refusal = str(Full("the queue for the disk", self._max_requests))
+        elif size and self.waiting and self.waiting + size > self._max_bytes:
+            refusal = str(Full("the queue for the disk", self._max_bytes))
+        if refusal and isinstance(request, Append):
+            request = Append(request.channel, request.ticket, ())
+        else:
+            self.waiting += size
+        self._place(request.channel)
+        with self._work:
+            self._queue.append((request, refusal))
+            self._work.notify()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="gossamer storage", daemon=True)
+            self._thread.start()
+
+    async def close(self, seconds: float) -> None:
+        """Finish what waits, report it and close the logs, within so many seconds."""
+        self._closing = True
+        if self._thread is None:
+            return
+        with self._work:
+            self._work.notify()
+        _, slow = await asyncio.wait({self._ended}, timeout=seconds)
+        if slow:
+            log.error("the disk took more than %g s: %d bytes were not acknowledged", seconds, self.waiting)
+        else:
+            self._thread.join()
+
+    def _place(self, channel: int) -> None:
+        """Name the folder of a channel while its name is known."""
+        if self._folder is not None and channel not in self._folders:
+            readable = re.sub(r"[^A-Za-z0-9_.-]+", "_", self._name(channel))[:64].lstrip(".")
+            self._folders[channel] = self._folder / f"{readable or 'channel'}-{channel:016x}"
+
+    def _hand_over(self, done: list[_Done], size: int) -> None:
+        self.waiting -= size
+        for channel, report in done:
+            self._report(channel, report)
+
+    def _end(self) -> None:
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    # in the thread
+
+    def _run(self) -> None:
+        while True:
+            with self._work:
+                while not self._queue and not self._closing:
+                    self._work.wait()
+                requests = list(self._queue)
+                self._queue.clear()
+            if not requests:
+                break
+            done = self._carry_out(requests)
+            self._tell(self._hand_over, done, sum(_size(request) for request, _ in requests))
+        for each in self._logs.values():
+            each.close()
+        self._tell(self._end)
+
+    def _tell(self, *call: object) -> None:
+        with suppress(RuntimeError):  # the loop has ended without waiting for the disk
+            self._loop.call_soon_threadsafe(*call)  # type: ignore[arg-type]
+
+    def _carry_out(self, requests: list[tuple[Request, str]]) -> list[_Done]:
+        """Do what is asked for, appends to one channel together where nothing stands between them."""
+        done: dict[int, _Done] = {}
+        together: dict[int, list[tuple[int, Append]]] = {}
+        for number, (request, refusal) in enumerate(requests):
+            channel = request.channel
+            if isinstance(request, Append) and not refusal:
+                together.setdefault(channel, []).append((number, request))
+                continue
+            done.update(self._append(together.pop(channel, [])))
+            if isinstance(request, Append):
+                done[number] = channel, Appended(request.ticket, self._end_of(channel), refusal)
+            elif isinstance(request, Read):
+                done[number] = channel, self._read(request, refusal)
+            else:
+                self._trim(request)
+        for appends in together.values():
+            done.update(self._append(appends))
+        return [done[number] for number in sorted(done)]
+
+    def _append(self, appends: list[tuple[int, Append]]) -> dict[int, _Done]:
+        if not appends:
+            return {}
+        channel = appends[0][1].channel
+        error = ""
+        position = 0
+        try:
+            opened = self._log(channel)
+            records = [record for _, append in appends for record in append.records]
+            position = opened.append(records) - len(records)
+        except TooLarge as failure:
+            if len(appends) > 1:  # the others are not to blame
+                return {number: one for each in appends for number, one in self._append([each]).items()}
+            error, position = str(failure), self._end_of(channel)
+        except Exception as failure:
+            error, position = _words(failure), self._end_of(channel)
+            log.error("nothing was appended to a log: %s", error)
+        done: dict[int, _Done] = {}
+        for number, append in appends:
+            position += 0 if error else len(append.records)
+            done[number] = channel, Appended(append.ticket, position, error)
+        return done
+
+    def _read(self, read: Read, refusal: str) -> History:
+        try:
+            opened = self._log(read.channel)
+            position, records = opened.read(read.position, 0 if refusal else read.limit)
+            return History(read.ticket, position, tuple(records), opened.begin, opened.end, refusal)
+        except Exception as failure:
+            log.error("a log cannot be read: %s", _words(failure))
+            opened_already = self._logs.get(read.channel)
+            begin, end = (opened_already.begin, opened_already.end) if opened_already else (0, 0)
+            return History(read.ticket, read.position, (), begin, end, _words(failure))
+
+    def _trim(self, trim: Trim) -> None:
+        try:
+            self._log(trim.channel).trim(trim.position)
+        except Exception as failure:
+            log.error("a log was not trimmed: %s", _words(failure))
+
+    def _log(self, channel: int) -> AnyLog:
+        if channel not in self._logs:
+            folder = self._folders.get(channel)
+            self._logs[channel] = MemoryLog() if folder is None else self._open_log(folder)
+        return self._logs[channel]
+
+    def _end_of(self, channel: int) -> int:
+        """The next free position, if the log could be opened."""
+        opened = self._logs.get(channel)
+        return opened.end if opened else 0
+
+
+def _size(request: Request) -> int:
+    return sum(map(len, request.records)) if isinstance(request, Append) else 0
+
+
+def _words(failure: Exception) -> str:
+    """What is told of a failure; nothing may end the thread, or reports would never come."""
+    return str(failure) if isinstance(failure, GossamerError) else repr(failure)
+
+
+def _on_disk(folder: Path) -> AnyLog:
+    from gossamer.storage.log import Log  # not on every system; only who keeps state needs it
+
+    return Log(folder)
