@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequen
 from typing import Any, Protocol, TypeVar
 
 from gossamer.core.control import Control, Message
-from gossamer.core.effect import Append, Drop, Effect, Read, Reply, Send, Store, Trim, Wake
+from gossamer.core.effect import Append, Drop, Effect, Missed, Read, Reply, Send, Store, Trim, Wake
 from gossamer.core.event import Criteria
 from gossamer.core.names import Role, channel_id, last, nanoseconds
 from gossamer.core.parcel import Parcel
@@ -156,6 +156,10 @@ class Context:
     def deliver_feedback(self, parcel: Parcel) -> None:
         """Give an answer that has reached its target to the application."""
         self._desk.deliver_feedback(self, parcel)
+
+    def gap(self, source: str) -> None:
+        """Tell local subscribers that events of a source are missing."""
+        self._emit(Missed(self.id, source))
 
     def drop(self, item: Item, reason: str) -> None:
         """End an item here. Every drop is counted and traced."""

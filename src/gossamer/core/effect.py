@@ -76,6 +76,13 @@ class Room(Effect, frozen=True):
     obstacle: str | None
 
 
+class Missed(Effect, frozen=True):
+    """Subscribers on a channel here did not keep up with a source: events of it are missing."""
+
+    channel: int
+    source: str
+
+
 class Store(Effect, frozen=True):
     """Keep a small value on this node's disk; None forgets it. The node gets all of them back on restart."""
 

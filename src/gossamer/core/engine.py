@@ -312,8 +312,11 @@ class Engine:
             return
         self._tracer.parcel(self.now, trace.RECEIVED, item, sender)
         deadline = item.deadline
-        if deadline is not None and self.now > deadline:
+        expired = deadline is not None and self.now > deadline
+        if expired and header.answers is not None:
             self._drop(item, "expired")
+        elif expired:
+            instance.template.on_expired(instance.at(self.now), item, sender)
         elif header.answers is not None:
             instance.template.on_feedback(instance.at(self.now), item, sender)
         else:

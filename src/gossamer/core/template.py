@@ -30,6 +30,10 @@ AT_MOST_ONCE = "at-most-once"
 """No subscriber gets an event twice, nor one that was not published."""
 
 
+GAP_FREE = "gap-free"
+"""Between a subscriber's first event of a source and its last, none is missing and none out of order."""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of a channel; a template's own subclass says unit, formula and limit of each field."""
 
@@ -77,6 +81,10 @@ class Template(Generic[S]):
     def on_parcel(self, ctx: Context, parcel: Parcel, sender: str) -> None:
         """A neighbour sent a parcel."""
         ctx.drop(parcel, "this template takes no parcels from other nodes")
+
+    def on_expired(self, ctx: Context, parcel: Parcel, sender: str) -> None:
+        """A neighbour sent a parcel whose time has passed."""
+        ctx.drop(parcel, "expired")
 
     def on_feedback(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
         """An answer on its way to one source; sender None means it begins here."""

@@ -18,6 +18,11 @@ class Stream:
 
     next
         The sequence number that is delivered next; 0 while the beginning is not known.
+    base
+        The oldest number that the source still keeps, as far as is known here: whoever has nothing yet
+        begins there. It is never greater than what a member lacks that the source knows of.
+    begun
+        Whether anything has been delivered here.
     high
         The greatest number known to exist.
     held
@@ -27,31 +32,54 @@ class Stream:
         that neighbour has not said so since the tree changed.
     """
 
-    __slots__ = ("_asked", "acked", "address", "behind", "held", "high", "low", "moved", "next", "wanted")
+    __slots__ = (
+        "_asked",
+        "_told",
+        "acked",
+        "address",
+        "base",
+        "behind",
+        "begun",
+        "expelled",
+        "held",
+        "high",
+        "low",
+        "moved",
+        "next",
+        "wanted",
+    )
 
     def __init__(self, address: str, first: int = 0) -> None:
         self.address = address
         self.next = first
         self.high = max(0, first - 1)
-        self.low = first
+        self.low = self.base = first
+        self.begun = False
         self.held: dict[int, Parcel] = {}
         self.behind: dict[str, int | None] = {}
         self.moved: dict[str, int] = {}
         """When each neighbour last moved forward, or came."""
-        self.acked = -1
-        """What was last said towards the source."""
+        self.expelled: set[str] = set()
+        """Neighbours that nobody waits for any more."""
+        self.acked: tuple[int, str] = (-1, "")
+        """What was last said towards the source, and to whom."""
         self.wanted: dict[int, set[str]] = {}
         """Numbers that neighbours asked for and that are no longer, or not yet, here."""
         self._asked: dict[int, int] = {}
+        self._told: dict[str, int] = {}
 
     # what arrives
 
-    def begin(self, first: int) -> None:
-        """The beginning is known: what came before is none of ours."""
-        if not self.next:
-            self.next = self.low = first
-            self.high = max(self.high, first - 1)
-            self.held = {number: parcel for number, parcel in self.held.items() if number >= first}
+    def begin(self, base: int) -> bool:
+        """The source keeps nothing before this number; False if that leaves a gap in what was delivered."""
+        self.base = max(self.base, base)
+        if self.next >= base:
+            return True
+        whole = not self.begun
+        self.next = self.low = base
+        self.high = max(self.high, base - 1)
+        self.held = {number: parcel for number, parcel in self.held.items() if number >= base}
+        return whole
 
     def add(self, parcel: Parcel) -> bool:
         """Take a parcel; False if it is a copy and nobody asked for it."""
@@ -67,6 +95,7 @@ class Stream:
         """Parcels that are next in order, each once."""
         while self.next and self.next in self.held:
             self.next += 1
+            self.begun = True
             yield self.held[self.next - 1]
 
     def missing(self, now: int, patience: int, limit: int) -> list[int]:
@@ -85,9 +114,13 @@ class Stream:
     def neighbours(self, names: Iterable[str], now: int) -> list[str]:
         """These are behind us now; those that are new."""
         names = tuple(names)
-        new = [name for name in names if name not in self.behind]
-        self.behind = {name: self.behind.get(name) for name in names}
-        self.moved = {name: self.moved.get(name, now) for name in names}
+        self.expelled.intersection_update(names)
+        here = [name for name in names if name not in self.expelled]
+        new = [name for name in here if name not in self.behind]
+        if new or len(here) != len(self.behind):
+            self.behind = {name: self.behind.get(name) for name in here}
+            self.moved = {name: self.moved.get(name, now) for name in here}
+            self._told = {name: self._told.get(name, now) for name in here}
         return new
 
     def unsure(self) -> None:
@@ -105,6 +138,8 @@ class Stream:
     @property
     def complete(self) -> int | None:
         """The number up to which we and all behind us have everything; None if somebody has not said."""
+        if not self.next:
+            return None
         lowest = self.next - 1
         for number in self.behind.values():
             if number is None:
@@ -120,6 +155,21 @@ class Stream:
                 if number not in self.wanted:
                     self.held.pop(number, None)
             self.low = complete + 1
+
+    @property
+    def waiting(self) -> bool:
+        """Whether somebody behind us lacks something, as far as we know."""
+        return any(number is None or number < self.high for number in self.behind.values())
+
+    def silent(self, now: int, patience: int) -> list[str]:
+        """Neighbours that lack something and have neither moved nor been reminded for a while."""
+        found = []
+        for name, number in self.behind.items():
+            last = max(self.moved[name], self._told.get(name, 0))
+            if (number is None or number < self.high) and now - last >= patience:
+                self._told[name] = now
+                found.append(name)
+        return found
 
     def laggards(self, now: int, patience: int) -> list[str]:
         """Neighbours with something to catch up on that have not moved for too long."""

@@ -76,7 +76,8 @@ class Publisher:
             self._world.clock.schedule(self._at, APPLICATION, self._turn)
 
     def _turn(self, _: object, __: object) -> None:
-        if self._world.running(self._node):
+        engine = self._world.engine(self._node)
+        if engine is not None and self._world.running(self._node) and not engine.instance(self._channel).obstacle:
             self.sent += 1
             head = b"%s %d " % (self._node.encode(), self.sent)
             payload = head.ljust(self._size, b".")[: self._size]

@@ -22,7 +22,7 @@ import msgspec
 from gossamer.core.event import Attributes, Criteria, Envelope
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Receipt
-from gossamer.core.template import AT_MOST_ONCE
+from gossamer.core.template import AT_MOST_ONCE, GAP_FREE
 from gossamer.simulator.quantiles import Quantiles
 from gossamer.simulator.witness import Witness
 
@@ -89,7 +89,23 @@ class AtMostOnce(Check):
         return "handed to the source once" if again else None
 
 
-CHECKS: Mapping[str, type[Check]] = {check.promise: check for check in (AtMostOnce,)}
+class GapFree(Check):
+    """Once a subscription has an event of a source, it gets every later one, in order, as long as it is there."""
+
+    promise = GAP_FREE
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[Seat, tuple[str, int]], int] = {}
+
+    def delivered(self, seat: Seat, source: tuple[str, int], number: int, again: bool) -> str | None:
+        if seat.criteria:
+            return None
+        last = self._last.get((seat, source))
+        self._last[seat, source] = number
+        return None if last is None or number == last + 1 else f"number {last + 1} next"
+
+
+CHECKS: Mapping[str, type[Check]] = {check.promise: check for check in (AtMostOnce, GapFree)}
 
 
 class _Event(msgspec.Struct, gc=False):

@@ -27,17 +27,17 @@ Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 class Missing(Message, frozen=True):
     """One hop towards the source: these parcels have not come, as (first, how many)."""
 
-    source: Name
+    source: Address
     incarnation: Number
     numbers: Annotated[tuple[tuple[Number, Number], ...], Meta(max_length=MAX_ASKED)]
 
 
 class Have(Message, frozen=True):
-    """One hop away from the source: where its parcels begin for you, and the greatest number there is."""
+    """One hop away from the source: the oldest parcel that it keeps, and the newest there is."""
 
     source: Address
     incarnation: Number
-    first: Number
+    base: Number
     high: Number
 
 
@@ -139,7 +139,13 @@ class Reliable(Multicast[S]):
                 ctx.drop(parcel, "expired")
             else:
                 self.in_order(ctx, parcel, sender)
+        self._release(ctx, stream)
+
+    def _release(self, ctx: Context, stream: Stream) -> None:
+        """Forget what all behind us have; the source itself thereby moves the beginning."""
         stream.release()
+        if last(stream.address) == ctx.node:
+            stream.base = stream.low
 
     def in_order(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
         """A parcel whose turn it is, source by source."""
@@ -156,10 +162,11 @@ class Reliable(Multicast[S]):
     def _stream(self, ctx: Context, parcel: Parcel, first: int) -> Stream:
         stamp = parcel.stamp
         key = (stamp.node, stamp.incarnation)
-        stream = self.streams.get(key)
-        if stream is None:
-            stream = self.streams[key] = Stream(stamp.source, first)
-            self._place(ctx, stream)
+        return self.streams.get(key) or self._open(ctx, key, stamp.source, first)
+
+    def _open(self, ctx: Context, key: Key, address: str, first: int) -> Stream:
+        stream = self.streams[key] = Stream(address, first)
+        self._place(ctx, key, stream)
         return stream
 
     def upstream(self, ctx: Context, stream: Stream) -> str | None:
@@ -170,32 +177,139 @@ class Reliable(Multicast[S]):
         if ctx.node in path:
             return path[path.index(ctx.node) + 1]
         if not on_backbone(ctx):
-            below = next((node for node in path if node in (ctx.container(BELOW) or ())), None)
-            return below or ctx.server
+            return ctx.server
         return self.group.tree.tree.next_hop(ctx.node, path[0]) if self.group.tree else None
 
-    def _place(self, ctx: Context, stream: Stream) -> None:
+    def _place(self, ctx: Context, key: Key, stream: Stream) -> None:
         """Find who is behind us now, and tell those that are new where the stream begins for them."""
         for neighbour in stream.neighbours(self.hops(ctx, self.upstream(ctx, stream)), ctx.now):
-            self._tell(ctx, stream, neighbour)
+            self._tell(ctx, key, stream, neighbour)
 
-    def _tell(self, ctx: Context, stream: Stream, neighbour: str) -> None:
+    def _tell(self, ctx: Context, key: Key, stream: Stream, neighbour: str) -> None:
         if stream.next:
-            source = stream.address
-            first = stream.behind.get(neighbour)
-            start = stream.next if first is None else first + 1
-            ctx.send(neighbour, Have(source, self._key(stream)[1], start, stream.high))
-
-    def _key(self, stream: Stream) -> Key:
-        return next(key for key, each in self.streams.items() if each is stream)
+            ctx.send(neighbour, Have(stream.address, key[1], stream.base, stream.high))
 
     def regrouped(self, ctx: Context) -> None:
         super().regrouped(ctx)
-        for stream in self.streams.values():
+        for key, stream in self.streams.items():
             if on_backbone(ctx):
                 stream.unsure()
-            self._place(ctx, stream)
-        own = self.streams.get((ctx.node, ctx.incarnation))
-        if own is not None and self.ready(ctx):
-            ctx.send(self.hops(ctx, None), *())if False else None
+            self._place(ctx, key, stream)
+            self._acknowledge(ctx, [key])
         self._tick(ctx)
+
+    def on_membership(self, ctx: Context, membership: Membership) -> None:
+        super().on_membership(ctx, membership)
+        for key, stream in self.streams.items():
+            self._place(ctx, key, stream)
+
+    # the beat: ask for what is missing, say what has come, remind those that are behind
+
+    def _tick(self, ctx: Context) -> None:
+        if not self._ticking:
+            self._ticking = True
+            ctx.wake("beat", min(self.settings.repair, self.settings.ack))
+
+    def on_timer(self, ctx: Context, name: str) -> None:
+        if name != "beat":
+            super().on_timer(ctx, name)
+            return
+        self._ticking = False
+        busy = False
+        for key, stream in tuple(self.streams.items()):
+            busy |= self._beat(ctx, key, stream)
+        self._acknowledge(ctx, self.streams)
+        if busy:
+            self._tick(ctx)
+
+    def _beat(self, ctx: Context, key: Key, stream: Stream) -> bool:
+        """Whatever one stream needs; whether it will need more."""
+        self._place(ctx, key, stream)
+        above = self.upstream(ctx, stream)
+        if above is not None:
+            numbers = stream.missing(ctx.now, nanoseconds(self.settings.repair), MAX_ASKED)
+            if numbers or not stream.next:
+                ctx.send(above, Missing(stream.address, key[1], ranges(numbers)))
+        for neighbour in stream.silent(ctx.now, nanoseconds(2 * self.settings.ack)):
+            self._tell(ctx, key, stream, neighbour)
+        for neighbour in stream.laggards(ctx.now, nanoseconds(self.settings.laggard)):
+            self._expel(ctx, key, stream, neighbour)
+        self._release(ctx, stream)
+        return not stream.next or stream.next <= stream.high or stream.waiting
+
+    def _acknowledge(self, ctx: Context, keys: Iterable[Key]) -> None:
+        """One message per neighbour for all the sources behind it."""
+        said: dict[str, list[tuple[str, int, int]]] = {}
+        for key in keys:
+            stream = self.streams[key]
+            above, complete = self.upstream(ctx, stream), stream.complete
+            if above is not None and complete is not None and (complete, above) != stream.acked:
+                stream.acked = (complete, above)
+                said.setdefault(above, []).append((*key, complete))
+        for above, positions in said.items():
+            ctx.send(above, Acks(*self.group.version, tuple(positions)))
+
+    @on(Acks)
+    def acks(self, ctx: Context, acks: Acks, sender: str) -> None:
+        peer = on_backbone(ctx) and sender in self.group.neighbours(ctx)
+        if peer and (acks.epoch, acks.counter) != self.group.version:
+            return
+        for source, incarnation, number in acks.positions:
+            stream = self.streams.get((source, incarnation))
+            if stream is not None:
+                if number >= stream.low - 1:
+                    stream.expelled.discard(sender)
+                stream.hear(sender, number, ctx.now)
+                self._release(ctx, stream)
+
+    @on(Have)
+    def have(self, ctx: Context, have: Have, sender: str) -> None:
+        key = (last(have.source), have.incarnation)
+        stream = self.streams.get(key) or self._open(ctx, key, have.source, 0)
+        if sender != self.upstream(ctx, stream):
+            return
+        if have.base and not stream.begin(have.base):
+            ctx.gap(key[0])
+        self.advance(ctx, stream, sender)
+        stream.high = max(stream.high, have.high)
+        stream.acked = (-1, "")
+        self._acknowledge(ctx, [key])
+        self._tick(ctx)
+
+    @on(Missing)
+    def missing(self, ctx: Context, missing: Missing, sender: str) -> None:
+        key = (last(missing.source), missing.incarnation)
+        stream = self.streams.get(key)
+        if stream is None:
+            return
+        if not missing.numbers:
+            self._tell(ctx, key, stream, sender)
+        for first, count in missing.numbers:
+            for number in range(first, first + min(count, MAX_ASKED)):
+                parcel = stream.held.get(number)
+                if parcel is not None:
+                    self.repaired += 1
+                    ctx.send(sender, parcel)
+                elif number < stream.base:
+                    self._tell(ctx, key, stream, sender)
+                    break
+                elif stream.next and number < stream.next and len(stream.wanted) < self.settings.send_window:
+                    stream.wanted.setdefault(number, set()).add(sender)
+        self._tick(ctx)
+
+    # laggards
+
+    def _expel(self, ctx: Context, key: Key, stream: Stream, neighbour: str) -> None:
+        """Stop waiting for a neighbour, and tell it."""
+        stream.behind.pop(neighbour, None)
+        stream.expelled.add(neighbour)
+        ctx.send(neighbour, Dropped(key[0], key[1]))
+
+    @on(Dropped)
+    def dropped(self, ctx: Context, dropped: Dropped, sender: str) -> None:
+        """We did not keep up: this stream begins anew, and the application is told."""
+        key = (dropped.source, dropped.incarnation)
+        stream = self.streams.get(key)
+        if stream is not None and sender == self.upstream(ctx, stream):
+            del self.streams[key]
+            ctx.gap(dropped.source)
