@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 
 from msgspec import Meta
 
-from gossamer.core.context import BELOW, Context
+from gossamer.core.context import Context
 from gossamer.core.control import Message, on
 from gossamer.core.names import MAX_ADDRESS, MAX_NODE_NAME, last, nanoseconds
 from gossamer.core.parcel import Parcel
@@ -142,9 +142,14 @@ class Reliable(Multicast[S]):
         self._release(ctx, stream)
 
     def _release(self, ctx: Context, stream: Stream) -> None:
-        """Forget what all behind us have; the source itself thereby moves the beginning."""
-        stream.release()
-        if last(stream.address) == ctx.node:
+        """Forget what all behind us have; the source itself thereby moves the beginning.
+
+        A source that is in no tree yet has nobody behind it that it knows of, and keeps everything.
+        """
+        if last(stream.address) != ctx.node:
+            stream.release()
+        elif self.ready(ctx):
+            stream.release()
             stream.base = stream.low
 
     def in_order(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
