@@ -8,36 +8,51 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gossamer.core.context import BELOW, SERVER, TREE
-from gossamer.core.effect import Effect, Reply, Send, Wake
+from gossamer.core.effect import Effect, Reply, Send, Store, Wake
 from gossamer.core.engine import Engine
 from gossamer.core.errors import ProtocolError
+from gossamer.core.names import Role
 from gossamer.core.template import Template
 from gossamer.core.tree import Tree
 from gossamer.core.wire import decode, encode
 from gossamer.overlay.directory import Directory
+from gossamer.overlay.registry import Registry
+from gossamer.overlay.requests import RegistrySettings
 
 Frame = tuple[str, str, bytes]
 
 
 class Pump:
-    """Carries frames in order, fires wakes when time is told to pass, keeps replies."""
+    """Carries frames in order, fires wakes when time is told to pass, keeps replies and what is stored."""
 
-    def __init__(self, templates: dict[str, type[Template[Any]]]) -> None:
-        self.templates = templates
+    def __init__(
+        self,
+        templates: dict[str, type[Template[Any]]] | None = None,
+        settings: RegistrySettings | None = None,
+    ) -> None:
+        self.templates = templates or {}
+        self.settings = settings
         self.now = 1_000
         self.engines: dict[str, Engine] = {}
         self.directories: dict[str, Directory] = {}
+        self.registries: dict[str, Registry] = {}
+        self.stored: dict[str, dict[str, bytes]] = {}
         self.queue: deque[Frame] = deque()
         self.carried: list[Frame] = []
         self.replies: dict[tuple[str, int], Reply] = {}
+        """The last, or only, reply to each call."""
+        self.told: dict[tuple[str, int], list[Any]] = {}
+        """What the replies before the last one said."""
         self.refused: list[ProtocolError] = []
         self.wakes: dict[tuple[str, int, str], int] = {}
         self.loses: Callable[[Frame], bool] = lambda frame: False
         self.links: set[frozenset[str]] = set()
 
-    def add(self, *nodes: str, incarnation: int = 1) -> None:
+    def add(self, *nodes: str, role: Role = Role.PEER, incarnation: int = 1) -> None:
+        """New nodes, or new lives of nodes, with what their earlier lives stored."""
         for node in nodes:
-            directory = self.directories[node] = Directory(self.templates)
+            registry = self.registries[node] = Registry(self.stored.setdefault(node, {}), self.settings)
+            directory = self.directories[node] = Directory(self.templates, registry)
             self.wakes = {key: at for key, at in self.wakes.items() if key[0] != node}
             self.engines[node] = Engine(
                 node,
@@ -45,7 +60,8 @@ class Pump:
                 dice=random.Random,
                 secret=node.encode(),
                 incarnation=incarnation,
-                services=[directory],
+                role=role,
+                services=[registry, directory],
             )
 
     def backbone(self, *edges: tuple[str, str]) -> None:
@@ -79,14 +95,20 @@ class Pump:
             match effect:
                 case Send():
                     self.queue.extend((node, to, encode(effect.item)) for to in effect.to)
+                case Reply(more=True):
+                    self.told.setdefault((node, effect.call), []).append(effect.value)
                 case Reply():
                     assert (node, effect.call) not in self.replies, "a call is answered once"
                     self.replies[node, effect.call] = effect
+                case Store(key, None):
+                    self.stored[node].pop(key, None)
+                case Store(key, bytes(value)):
+                    self.stored[node][key] = value
                 case Wake():
-                    key = (node, effect.channel, effect.name)
-                    self.wakes.pop(key, None)
+                    wake = (node, effect.channel, effect.name)
+                    self.wakes.pop(wake, None)
                     if effect.at is not None:
-                        self.wakes[key] = effect.at
+                        self.wakes[wake] = effect.at
 
     def settle(self) -> None:
         """Carry frames until nothing is on its way."""
@@ -117,12 +139,12 @@ class Pump:
             self.settle()
         self.now = end
 
-    def call(self, node: str, call: int, question: Any) -> None:
-        self.do(node, self.engines[node].call(self.now, Directory.name, call, question))
+    def call(self, node: str, call: int, question: Any, service: str = Directory.name) -> None:
+        self.do(node, self.engines[node].call(self.now, service, call, question))
 
-    def ask(self, node: str, call: int, question: Any) -> Any:
+    def ask(self, node: str, call: int, question: Any, service: str = Directory.name) -> Any:
         """Ask, let everything travel, and give the answer; None if there is none yet."""
-        self.call(node, call, question)
+        self.call(node, call, question, service)
         self.settle()
         reply = self.replies.get((node, call))
         return reply.value if reply else None

@@ -11,7 +11,7 @@ from gossamer.core.context import TREE
 from gossamer.core.control import Control
 from gossamer.core.errors import ConfigError, NoAnswer
 from gossamer.core.event import Criteria
-from gossamer.core.names import MAX_CHANNEL_NAME, channel_id
+from gossamer.core.names import MAX_CHANNEL_NAME, Role, channel_id
 from gossamer.core.template import Membership, Template
 from gossamer.core.tree import Tree
 from gossamer.core.wire import MAX_CONTROL, decode, decode_message, encode
@@ -31,7 +31,11 @@ from gossamer.overlay.directory import (
     Listing,
     Lookup,
     WhatIs,
+    entry_of,
+    item_of,
 )
+from gossamer.overlay.feeding import Feed
+from gossamer.overlay.registry import Registry
 from gossamer.templates.loop import Loop
 from gossamer.templates.multicast import Multicast
 from gossamer.testing.fake import FakeContext, parcel
@@ -46,7 +50,9 @@ NEWS = Entry("news", "multicast", {"window": 9})
 def line() -> Pump:
     """Three servers in a line, a secondary below the last, a client below that."""
     pump = Pump(TEMPLATES)
-    pump.add("b1", "b2", "b3", "s", "c")
+    pump.add("b1", "b2", "b3")
+    pump.add("s", role=Role.SECONDARY)
+    pump.add("c", role=Role.CLIENT)
     pump.backbone(("b1", "b2"), ("b2", "b3"))
     pump.hang("s", "b3")
     pump.hang("c", "s")
@@ -55,11 +61,12 @@ def line() -> Pump:
 
 
 def message(frame: Frame) -> Any:
-    """The directory's message in a frame; None if it is of another channel."""
+    """The directory's or the registry's message in a frame; None if it is of another channel."""
     item = decode(frame[2])
-    if not isinstance(item, Control) or item.channel != channel_id(Directory.name):
-        return None
-    return decode_message(item, Directory.decoder())
+    for service in (Directory, Registry):
+        if isinstance(item, Control) and item.channel == channel_id(service.name):
+            return decode_message(item, service.decoder())
+    return None
 
 
 def carried(pump: Pump, kind: type) -> list[tuple[str, str]]:
@@ -74,7 +81,7 @@ def test_a_clone_is_known_at_every_server_after_one_message_per_edge(line: Pump)
     (entry,) = answer.entries
     assert (entry.name, entry.template, entry.settings) == ("news", "multicast", {"window": 9})
     assert (entry.created, entry.creator) == (line.now, "b1")
-    assert carried(line, Learn) == [("b1", "b2"), ("b2", "b3")]
+    assert carried(line, Feed)[-3:] == [("b1", "b2"), ("b2", "b3"), ("b3", "s")]
     assert all(line.directories[each].entries == {"news": entry} for each in ("b1", "b2", "b3"))
     assert line.ask("b3", 2, Lookup("news")).entries == (entry,)
 
@@ -213,7 +220,7 @@ def test_two_clones_at_the_same_instant_are_settled_by_name(line: Pump) -> None:
     line.call("b3", 1, Clone(Entry("news", "loop")))
     line.call("b1", 1, Clone(Entry("news", "multicast")))
     line.settle()
-    assert [line.directories[each].entries["news"].creator for each in ("b1", "b2", "b3")] == ["b1"] * 3
+    assert [line.directories[each].entries["news"].creator for each in ("b1", "b2", "b3")] == ["b3"] * 3
 
 
 def test_news_is_passed_on_once_and_old_news_not_at_all(line: Pump) -> None:
@@ -224,6 +231,42 @@ def test_news_is_passed_on_once_and_old_news_not_at_all(line: Pump) -> None:
     line.do("b2", line.engines["b2"].receive(line.now, "b1", learn))
     line.settle()
     assert line.carried == []
+
+
+def test_a_clone_of_a_name_that_only_a_far_server_knows_gives_what_is_there(line: Pump) -> None:
+    line.loses = lambda frame: isinstance(message(frame), Feed)
+    first = line.ask("b1", 1, Clone(NEWS))
+    again = line.ask("b3", 1, Clone(Entry("news", "loop")))
+    assert again.entries == first.entries
+
+
+def test_a_lookup_finds_what_only_a_far_server_knows(line: Pump) -> None:
+    line.loses = lambda frame: isinstance(message(frame), Feed)
+    made = line.ask("b1", 1, Clone(NEWS))
+    assert line.ask("c", 1, Lookup("news")).entries == made.entries
+    assert all("news" in line.directories[each].entries for each in ("b2", "b3", "s", "c"))
+
+
+def test_a_server_that_does_not_answer_delays_a_clone_and_does_not_prevent_it(line: Pump) -> None:
+    line.loses = lambda frame: frame[1] == "b1"
+    assert line.ask("b2", 1, Clone(NEWS)) is None
+    line.passes(module.CLAIM_PATIENCE + 1)
+    assert line.replies["b2", 1].value.entries[0].name == "news"
+
+
+def test_channels_are_known_after_a_restart_of_all_servers(line: Pump) -> None:
+    made = line.ask("b1", 1, Clone(NEWS)).entries
+    pump = Pump(TEMPLATES)
+    pump.stored = line.stored
+    pump.add("b1")
+    assert pump.ask("b1", 1, Lookup("news")).entries == made
+
+
+def test_an_item_that_holds_no_entry_of_its_name_is_no_channel() -> None:
+    item = item_of(NEWS)
+    assert entry_of(item) == NEWS
+    for wrong in ({"value": b""}, {"value": None}, {"key": "channel/other"}, {"counter": 5}, {"writer": "x"}):
+        assert entry_of(msgspec.structs.replace(item, **wrong)) is None
 
 
 # losses
@@ -260,6 +303,7 @@ def test_a_question_nobody_answers_ends_with_an_error_and_is_forgotten(line: Pum
     reply = line.replies["c", 1]
     assert isinstance(reply.error, NoAnswer)
     assert line.wakes == {}
+    assert line.directories["c"]._pending == {}
 
 
 def test_repetitions_do_not_multiply_on_their_way_up(line: Pump) -> None:
@@ -302,7 +346,7 @@ def test_a_late_answer_to_an_earlier_life_answers_nothing(line: Pump) -> None:
 
 def test_a_client_that_asks_anew_under_an_old_number_is_heard(line: Pump) -> None:
     ctx = FakeContext("s", server="b3", below=("c",), channel=Directory.name)
-    service = Directory(TEMPLATES)
+    service = Directory(TEMPLATES, Registry())
     service.asked(ctx, Asked(1, Lookup("one")), "c")
     service.asked(ctx, Asked(1, Lookup("one")), "c")
     service.asked(ctx, Asked(1, Lookup("two")), "c")
@@ -332,7 +376,7 @@ def test_a_channel_that_is_in_the_directory_runs_as_soon_as_something_comes(line
 
 def test_a_lost_question_about_an_unknown_channel_is_asked_again_when_more_comes(line: Pump) -> None:
     entry = msgspec.structs.replace(NEWS, created=5, creator="b1")
-    line.directories["b1"]._keep(entry)
+    line.directories["b1"]._index(item_of(entry))
     line.loses = losing(WhatIs, 1)
     for sequence in (1, 2, 3):
         line.do("b2", line.engines["b2"].receive(line.now, "b1", parcel("b1", sequence)))
@@ -399,7 +443,7 @@ def test_the_directory_holds_only_so_many_entries(line: Pump, monkeypatch: pytes
 
 def test_only_so_many_questions_are_open_at_once() -> None:
     ctx = FakeContext("c", server="b3/s", channel=Directory.name)
-    service = Directory(TEMPLATES)
+    service = Directory(TEMPLATES, Registry())
     for call in range(MAX_QUESTIONS):
         service.on_call(ctx, call, Lookup("x"))
     assert ctx.replies() == []
@@ -410,7 +454,7 @@ def test_only_so_many_questions_are_open_at_once() -> None:
 
 def test_only_so_many_unknown_channels_are_wondered_about() -> None:
     ctx = FakeContext("b", neighbours="a", channel=Directory.name)
-    service = Directory(TEMPLATES)
+    service = Directory(TEMPLATES, Registry())
     for channel in range(MAX_QUESTIONS + 5):
         service.on_unknown(ctx, channel, "a")
     assert len(service._wondering) <= MAX_QUESTIONS
@@ -433,7 +477,7 @@ def test_even_the_longest_entries_fit_a_control_frame() -> None:
 
 def test_a_question_whose_answer_nobody_awaits_is_ignored() -> None:
     ctx = FakeContext("c", server="b3/s", channel=Directory.name)
-    service = Directory(TEMPLATES)
+    service = Directory(TEMPLATES, Registry())
     service.answered(ctx, Answered(5, (NEWS,)), "s")
     assert ctx.effects == []
     assert service.entries == {}
@@ -441,7 +485,7 @@ def test_a_question_whose_answer_nobody_awaits_is_ignored() -> None:
 
 def test_members_that_are_no_links_change_nothing() -> None:
     ctx = FakeContext("b", neighbours="a", channel=Directory.name)
-    service = Directory(TEMPLATES)
+    service = Directory(TEMPLATES, Registry())
     service.on_membership(ctx, Membership("subscribed", "1"))
     service.on_membership(ctx, Membership("up", "stranger"))
     assert ctx.effects == []

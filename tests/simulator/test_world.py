@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from gossamer.core.effect import Reply
 from gossamer.core.errors import ChannelExists, Closed, ConfigError, UnknownChannel, UnknownTemplate
 from gossamer.core.event import Criteria, Envelope
 from gossamer.core.parcel import Parcel
+from gossamer.core.template import Template
 from gossamer.core.wire import encode
 from gossamer.overlay.directory import Answered, Clone, Directory, Entry, Lookup
+from gossamer.overlay.registry import Registry
 from gossamer.simulator.models import LinkModel, NodeModel
 from gossamer.simulator.rules import Crash, Echo, Loss, Pause, Restart
 from gossamer.simulator.witness import Witness
@@ -435,8 +438,25 @@ def test_a_node_that_comes_later_runs_all_channels_and_has_all_shared_containers
     assert len(it.noted("hint", "a")) == 1
 
 
+def services(stored: Mapping[str, bytes]) -> list[Template[Any]]:
+    registry = Registry(stored)
+    return [registry, Directory({"probe": Loop}, registry)]
+
+
+def test_what_a_service_has_stored_is_there_in_the_next_life_of_its_node(bench):
+    it = bench("ab", services=services)
+    replies: list[Reply] = []
+    it.world.call("a", Directory.name, Clone(Entry("news", "probe")), replies.append)
+    it.world.run(1)
+    for node in "ab":
+        it.world.crash(node)
+    it.world.restart("b")
+    it.world.call("b", Directory.name, Lookup("news"), replies.append)
+    assert [reply.value.entries[0].creator for reply in replies] == ["a", "a"]
+
+
 def test_services_run_on_every_node_and_answer_calls(bench):
-    it = bench("abc", services=lambda: [Directory({"probe": Loop})])
+    it = bench("abc", services=services)
     replies: list[Answered] = []
 
     def keep(reply: Reply) -> None:

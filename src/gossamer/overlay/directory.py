@@ -1,24 +1,28 @@
 """The directory: which channels there are, and what each is made of.
 
-A service on every node. Servers and peers keep all entries and pass new ones on along the tree; a node
-below a server asks it. A node that meets a channel it does not know asks whoever sent it. Two nodes that
-clone one name at once end with the same entry: the earlier one, by clock and then by name of the creator.
+A service on every node. Entries are items of the registry, below ``channel/``, which keeps and spreads them;
+here is what they mean. A node below a server asks it; a server that does not know a name asks the other
+registries before it says so, and before it makes the channel. A node that meets a channel it does not know
+asks whoever sent it. Two nodes that clone one name at once end with the same entry: the earlier one, by clock
+and then by name of the creator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from gossamer.core.context import TREE, Context
+from gossamer.core.context import Context
 from gossamer.core.control import Message, on
-from gossamer.core.errors import LocalError, NoAnswer, UnknownTemplate
+from gossamer.core.errors import GossamerError, LocalError, NoAnswer, UnknownTemplate
 from gossamer.core.names import MAX_CHANNEL_NAME, MAX_NODE_NAME, NANOSECONDS, channel_id, check_channel
-from gossamer.core.template import Membership, Settings, Template
+from gossamer.core.template import Settings, Template
+from gossamer.overlay.items import CHANNELS, LATEST, Item
+from gossamer.overlay.registry import Registry
 
 MAX_ENTRIES = 100_000
 MAX_SETTINGS = 16
@@ -29,6 +33,8 @@ RETRY = 0.5
 """Seconds after which a question to the server is repeated."""
 PATIENCE = 30
 """Seconds after which a question is forgotten."""
+CLAIM_PATIENCE = 2.0
+"""Seconds that a new channel waits for registries that do not say whether they know its name."""
 MAX_QUESTIONS = 10_000
 MAX_REFUSAL = 500
 
@@ -82,6 +88,8 @@ class Listing(Message, frozen=True):
 Question = Clone | Lookup | Listing
 
 _decode_question = msgspec.msgpack.Decoder(Question).decode
+_decode_entry = msgspec.msgpack.Decoder(Entry).decode
+_encode = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
 class Asked(Message, frozen=True):
@@ -101,7 +109,7 @@ class Answered(Message, frozen=True):
 
 
 class Learn(Message, frozen=True):
-    """Entries you may not know."""
+    """What you asked about."""
 
     entries: Entries
 
@@ -122,29 +130,36 @@ class Pending(msgspec.Struct):
 
 
 class Directory(Template[Settings]):
-    """Keeps the entries of a node and finds those of others.
+    """Finds channels by name and by number.
 
     Promises: a name found anywhere means the same everywhere, once the network is in one piece.
-    Costs: one message per tree edge and new channel; a question and an answer per lookup below a server.
-    Needs: nothing.
+    Costs: what the registry needs for one item per channel; a question and an answer per lookup below a
+        server.
+    Needs: the registry of the same node.
     """
 
     name = "gossamer.directory"
-    watches = (TREE,)
 
-    def __init__(self, templates: Mapping[str, type[Template[Any]]]) -> None:
+    def __init__(self, templates: Mapping[str, type[Template[Any]]], registry: Registry) -> None:
         super().__init__(Settings())
-        self._templates = templates
+        self.registry = registry
         self.entries: dict[str, Entry] = {}
+        """What the registry's items below ``channel/`` say, by name."""
+        self._templates = templates
         self._by_id: dict[int, Entry] = {}
         self._pending: dict[int, Pending] = {}
         self._asked: dict[tuple[str | None, int], int] = {}
         """Who asked under which number, and the number it was passed on under."""
+        self._finding: set[tuple[str | None, int]] = set()
+        """Questions that wait for the registry."""
         self._number = 0
-        self._linked: set[str] = set()
-        self._near: frozenset[str] = frozenset()
         self._wondering: dict[int, int] = {}
         """Unknown channels that somebody was asked about, and when."""
+
+    def on_open(self, ctx: Context) -> None:
+        for item in self.registry.shelf.items(CHANNELS):
+            self._index(item)
+        self.registry.listen(CHANNELS, lambda now, item: self._changed(ctx, item))
 
     # questions, from the application here or from below
 
@@ -164,8 +179,10 @@ class Directory(Template[Settings]):
     def _ask(self, ctx: Context, asker: str | None, call: int, question: Question) -> None:
         server = ctx.server
         known = self.entries.get(question.channel) if isinstance(question, Lookup) else None
-        if server is None or known is not None:
-            self._say(ctx, asker, self._answer(ctx, call, question))
+        if known is not None:
+            self._say(ctx, asker, Answered(call, (known,)))
+        elif server is None:
+            self._answer(ctx, asker, call, question)
         elif len(self._pending) >= MAX_QUESTIONS:
             self._say(ctx, asker, _refused(call, f"more than {MAX_QUESTIONS} open questions"))
         elif not self._on_its_way(asker, call, question):
@@ -190,34 +207,60 @@ class Directory(Template[Settings]):
             del self._asked[pending.asker, pending.call]
         return pending
 
-    def _answer(self, ctx: Context, call: int, question: Question) -> Answered:
+    def _answer(self, ctx: Context, asker: str | None, call: int, question: Question) -> None:
         match question:
             case Clone(entry):
-                return self._clone(ctx, call, entry)
+                self._clone(ctx, asker, call, entry)
             case Lookup(channel):
-                known = self.entries.get(channel)
-                close = () if known else tuple(get_close_matches(channel, self.entries, n=3))
-                return Answered(call, (known,) if known else (), close)
+                self._find(ctx, asker, call, channel, lambda now: self._unknown(call, channel), None)
             case Listing(after):
                 names = sorted(name for name in self.entries if name > after)[:ENTRIES_AT_ONCE]
-                return Answered(call, tuple(self.entries[name] for name in names))
+                self._say(ctx, asker, Answered(call, tuple(self.entries[name] for name in names)))
 
-    def _clone(self, ctx: Context, call: int, entry: Entry) -> Answered:
-        known = self.entries.get(entry.name)
-        if known is not None:
-            return Answered(call, (known,))
+    def _find(
+        self,
+        ctx: Context,
+        asker: str | None,
+        call: int,
+        channel: str,
+        otherwise: Callable[[int], Answered],
+        patience: float | None,
+    ) -> None:
+        """Answer with the entry of a channel, from wherever the registry finds it, or otherwise."""
+
+        def then(now: int, found: object, error: GossamerError | None) -> None:
+            self._finding.discard((asker, call))
+            known = self.entries.get(channel)
+            self._say(ctx, asker, Answered(call, (known,)) if known else otherwise(now))
+
+        if (asker, call) not in self._finding:
+            self._finding.add((asker, call))
+            self.registry.find(ctx.now, CHANNELS + channel, then, patience)
+
+    def _unknown(self, call: int, channel: str) -> Answered:
+        return Answered(call, (), tuple(get_close_matches(channel, self.entries, n=3)))
+
+    def _clone(self, ctx: Context, asker: str | None, call: int, entry: Entry) -> None:
         try:
-            check_channel(entry.name)
-            if entry.template not in self._templates:
-                raise UnknownTemplate(entry.template, self._templates)
-            self._templates[entry.template].parse(dict(entry.settings))
+            if entry.name not in self.entries:
+                check_channel(entry.name)
+                if entry.template not in self._templates:
+                    raise UnknownTemplate(entry.template, self._templates)
+                self._templates[entry.template].parse(dict(entry.settings))
         except LocalError as error:
-            return _refused(call, str(error))
+            self._say(ctx, asker, _refused(call, str(error)))
+            return
+        made = msgspec.structs.replace(entry, created=ctx.now, creator=ctx.node)
+        self._find(ctx, asker, call, entry.name, lambda now: self._claim(now, call, made), CLAIM_PATIENCE)
+
+    def _claim(self, now: int, call: int, entry: Entry) -> Answered:
         if len(self.entries) >= MAX_ENTRIES:
             return _refused(call, f"the directory holds its limit of {MAX_ENTRIES} channels")
-        entry = msgspec.structs.replace(entry, created=ctx.now, creator=ctx.node)
-        self._learn(ctx, entry, None)
-        return Answered(call, (entry,))
+        try:
+            self.registry.claim(now, item_of(entry))
+        except LocalError as error:
+            return _refused(call, str(error))
+        return Answered(call, (self.entries[entry.name],))
 
     def _say(self, ctx: Context, asker: str | None, answer: Answered) -> None:
         if asker is None:
@@ -230,7 +273,7 @@ class Directory(Template[Settings]):
         pending = self._settle(answer.call)
         if pending is not None:
             for entry in answer.entries:
-                self._learn(ctx, entry, sender)
+                self.registry.learn(ctx.now, item_of(entry))
             self._say(ctx, pending.asker, msgspec.structs.replace(answer, call=pending.call))
 
     def on_timer(self, ctx: Context, name: str) -> None:
@@ -248,47 +291,20 @@ class Directory(Template[Settings]):
         if self._pending:
             ctx.wake("retry", RETRY)
 
-    # entries spread
+    # entries come from the registry
 
-    def on_membership(self, ctx: Context, membership: Membership) -> None:
-        if membership.change == "up":
-            self._linked.add(membership.who)
-            if membership.who in self._near:
-                self._tell_all(ctx, membership.who)
-        elif membership.change == "down":
-            self._linked.discard(membership.who)
+    def _changed(self, ctx: Context, item: Item) -> None:
+        """Know an entry, and run the channel if somebody waits for it."""
+        entry = self._index(item)
+        if entry is not None and self._wondering.pop(channel_id(entry.name), None) is not None:
+            self._run(ctx, entry)
 
-    def on_container(self, ctx: Context, name: str, value: Any) -> None:
-        before, self._near = self._near, frozenset(value.neighbours(ctx.node) if value else ())
-        for newcomer in sorted((self._near - before) & self._linked):
-            self._tell_all(ctx, newcomer)
-
-    def _tell_all(self, ctx: Context, neighbour: str) -> None:
-        known = [self.entries[name] for name in sorted(self.entries)]
-        for start in range(0, len(known), ENTRIES_AT_ONCE):
-            ctx.send(neighbour, Learn(tuple(known[start : start + ENTRIES_AT_ONCE])))
-
-    @on(Learn)
-    def learn(self, ctx: Context, learn: Learn, sender: str) -> None:
-        for entry in learn.entries:
-            self._learn(ctx, entry, sender)
-
-    def _learn(self, ctx: Context, entry: Entry, sender: str | None) -> None:
-        """Keep an entry; if it is news, pass it on, and run the channel if somebody waits for it."""
-        if self._keep(entry):
-            ctx.send((each for each in sorted(self._near) if each != sender), Learn((entry,)))
-        kept = self.entries.get(entry.name)
-        if kept is not None and self._wondering.pop(channel_id(entry.name), None) is not None:
-            self._run(ctx, kept)
-
-    def _keep(self, entry: Entry) -> bool:
-        known = self.entries.get(entry.name)
-        if known is not None and (known.created, known.creator) <= (entry.created, entry.creator):
-            return False
-        if known is None and len(self.entries) >= MAX_ENTRIES:
-            return False
+    def _index(self, item: Item) -> Entry | None:
+        entry = entry_of(item)
+        if entry is None or (entry.name not in self.entries and len(self.entries) >= MAX_ENTRIES):
+            return None
         self.entries[entry.name] = self._by_id[channel_id(entry.name)] = entry
-        return True
+        return entry
 
     # channels that turn up
 
@@ -303,6 +319,11 @@ class Directory(Template[Settings]):
                 self._wondering.clear()
             self._wondering[channel] = ctx.now
             ctx.send(sender, WhatIs(channel))
+
+    @on(Learn)
+    def learn(self, ctx: Context, learn: Learn, sender: str) -> None:
+        for entry in learn.entries:
+            self.registry.learn(ctx.now, item_of(entry))
 
     @on(WhatIs)
     def what_is(self, ctx: Context, what: WhatIs, sender: str) -> None:
@@ -320,3 +341,17 @@ class Directory(Template[Settings]):
 
 def _refused(call: int, reason: str) -> Answered:
     return Answered(call, (), refusal=reason[:MAX_REFUSAL])
+
+
+def item_of(entry: Entry) -> Item:
+    """The item of the registry that holds an entry; the earlier it was created, the newer its version."""
+    return Item(CHANNELS + entry.name, LATEST - entry.created, entry.creator, _encode(entry))
+
+
+def entry_of(item: Item) -> Entry | None:
+    """The entry that an item holds; None if it makes no sense."""
+    try:
+        entry = _decode_entry(item.value or b"")
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return entry if item_of(entry) == item else None

@@ -11,6 +11,7 @@ from msgspec import Meta
 from gossamer.core.config import parse
 from gossamer.core.errors import ConfigError
 from gossamer.core.names import Role
+from gossamer.overlay.requests import RegistrySettings
 from gossamer.transports.base import HIGH_WATER
 
 Seconds = Annotated[float, Meta(gt=0, le=3600)]
@@ -66,8 +67,10 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tree
         Edges between names of backbone nodes or peers; without it every link to one is an edge.
     state
-        Folder for what must survive a restart, such as the logs of persistent channels; empty keeps it in
-        memory, where it survives nothing. No two nodes may share one.
+        Folder for what must survive a restart: the registry with its channels, the logs of persistent
+        channels. Empty keeps it in memory, where it survives nothing. No two nodes may share one.
+    registry
+        Settings of the node's registry.
     trace
         Folder for traces; empty writes none.
     run
@@ -84,6 +87,7 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     run: str = ""
     channel: tuple[ChannelConfig, ...] = ()
     limits: Limits = Limits()
+    registry: RegistrySettings = RegistrySettings()
 
 
 def load(path: str | Path) -> NodeConfig:

@@ -21,6 +21,7 @@ from gossamer.core.effect import (
     Report,
     Room,
     Send,
+    Store,
     Trim,
     Wake,
 )
@@ -31,8 +32,10 @@ from gossamer.core.parcel import Parcel
 from gossamer.core.sealer import PARCEL_BYTES
 from gossamer.core.tree import Tree
 from gossamer.core.wire import MAX_FRAME, Item, encode
+from gossamer.runtime.calls import Calls
 from gossamer.runtime.config import Limits
 from gossamer.runtime.link import Bye, Hello, Link, Ping
+from gossamer.runtime.state import State
 from gossamer.runtime.storage import Storage
 from gossamer.transports.base import Connection, Group
 
@@ -50,7 +53,7 @@ class Subscriber(Protocol):
 class Host:
     """Runs one engine. Everything happens on one event loop; nothing here waits."""
 
-    def __init__(self, engine: Engine, limits: Limits, tree: Tree | None, state: str = "") -> None:
+    def __init__(self, engine: Engine, limits: Limits, tree: Tree | None, state: str, values: State) -> None:
         self.engine = engine
         self.limits = limits
         self.links: dict[str, Link] = {}
@@ -60,12 +63,13 @@ class Host:
         """What went wrong and was contained: malformed frames, template errors, and so on."""
         self.max_event = MAX_FRAME
         self._tree = tree
+        self._values = values
         self._loop = asyncio.get_running_loop()
         self._storage = Storage(state, self._channel_name, self._reported)
         self._epoch = time.time_ns() - time.monotonic_ns()
         self._timers: dict[tuple[int, str], asyncio.TimerHandle] = {}
-        self._calls: dict[int, asyncio.Future[Any]] = {}
-        self._call = 0
+        self._calls = Calls(self._begin_call)
+        self.ask, self.follow = self._calls.ask, self._calls.follow
         self._tasks: set[asyncio.Task[Any]] = set()
         self._waiting: set[asyncio.Future[None]] = set()
         self._beat: asyncio.TimerHandle | None = None
@@ -115,6 +119,7 @@ class Host:
 
     def do(self, effects: list[Effect], origin: Link | None = None) -> None:
         """Carry out effects; origin is the link whose input caused them."""
+        stored = False
         for effect in effects:
             match effect:
                 case Send():
@@ -132,7 +137,11 @@ class Host:
                 case Wake():
                     self._wake(effect)
                 case Reply():
-                    self._reply(effect)
+                    self._calls.reply(effect)
+                case Store() if not stored:
+                    # all at once, for one sync; before anything that says so leaves
+                    stored = True
+                    self._values.keep((each.key, each.value) for each in effects if isinstance(each, Store))
                 case Append() | Read() | Trim():
                     self._storage.request(effect)
                 case Matching() | Room():
@@ -191,27 +200,8 @@ class Host:
             self.faults[f"error in {what}"] += 1
             log.exception("error in %s", what)
 
-    # calls to services
-
-    async def ask(self, service: str, request: Any) -> Any:
-        """Ask a service of this node and wait for its answer."""
-        self._call += 1
-        call, future = self._call, self._loop.create_future()
-        self._calls[call] = future
-        try:
-            self.do(self.engine.call(self.now(), service, call, request))
-            return await future
-        finally:
-            del self._calls[call]
-
-    def _reply(self, effect: Reply) -> None:
-        future = self._calls.get(effect.call)
-        if future is None or future.done():
-            return
-        if effect.error is not None:
-            future.set_exception(effect.error)
-        else:
-            future.set_result(effect.value)
+    def _begin_call(self, service: str, call: int, request: Any) -> None:
+        self.do(self.engine.call(self.now(), service, call, request))
 
     # links
 
@@ -384,3 +374,4 @@ class Host:
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, *closing, return_exceptions=True)
+        self._values.close()

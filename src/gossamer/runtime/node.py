@@ -19,24 +19,26 @@ from gossamer.core.errors import (
     BadAddress,
     BadName,
     CannotConnect,
-    ChannelExists,
     Closed,
     GossamerError,
     LocalError,
     NoAnswer,
     Refused,
-    UnknownChannel,
     UnknownTemplate,
 )
-from gossamer.core.names import Role, check_channel, check_node
+from gossamer.core.names import Role, check_node
 from gossamer.core.template import Template
 from gossamer.core.trace import Recorder
 from gossamer.core.tree import Tree
-from gossamer.overlay.directory import Answered, Clone, Directory, Entry, Listing, Lookup
+from gossamer.overlay.directory import Directory
+from gossamer.overlay.registry import Registry
 from gossamer.runtime.channel import Channel
 from gossamer.runtime.config import Limits, NodeConfig
+from gossamer.runtime.directory import NodeDirectory
 from gossamer.runtime.host import Host
 from gossamer.runtime.link import Link
+from gossamer.runtime.registry import NodeRegistry, Watch
+from gossamer.runtime.state import State
 from gossamer.transports.base import Listener, Transport
 
 log = logging.getLogger("gossamer")
@@ -93,48 +95,6 @@ def connect(
     return Node(config, transports=transports)
 
 
-class NodeDirectory:
-    """The channels of the network, as this node can see them."""
-
-    def __init__(self, node: Node) -> None:
-        self._node = node
-
-    async def clone(self, template: str, name: str, settings: Mapping[str, Any] | None = None) -> Entry:
-        """Make a channel from a template.
-
-        Doing it twice is fine; raises ChannelExists if the name is taken by another kind of channel.
-        """
-        check_channel(name)
-        templates = self._node.templates
-        if template not in templates:
-            raise UnknownTemplate(template, templates)
-        given = dict(settings or {})
-        templates[template].parse(given)
-        wanted = Entry(name, template, given)
-        answer = await self._node.ask(Clone(wanted), f"cloning {name!r}")
-        found = answer.entries[0]
-        if not found.same(wanted) and (settings is not None or found.template != template):
-            raise ChannelExists(name, found.made_of, wanted.made_of)
-        return found
-
-    async def lookup(self, name: str) -> Entry:
-        """What a channel is made of; raises UnknownChannel."""
-        answer = await self._node.ask(Lookup(check_channel(name)), f"looking up {name!r}")
-        if not answer.entries:
-            raise UnknownChannel(name, answer.close)
-        return answer.entries[0]
-
-    async def list(self) -> list[Entry]:
-        """Every channel, by name."""
-        found: list[Entry] = []
-        while True:
-            after = found[-1].name if found else ""
-            answer = await self._node.ask(Listing(after), "listing channels")
-            if not answer.entries:
-                return found
-            found.extend(answer.entries)
-
-
 class Node:
     """A place where channels run. Made by ``connect`` or from a NodeConfig."""
 
@@ -145,6 +105,7 @@ class Node:
         self.name = check_node(config.name) if config.name else f"node-{secrets.token_hex(4)}"
         self.templates: Mapping[str, type[Template[Any]]] = catalog.templates()
         self.directory = NodeDirectory(self)
+        self.registry = NodeRegistry(self)
         self._patient = patient
         self._given = {each.scheme: each for each in transports}
         self._kinds = catalog.transports()
@@ -161,6 +122,10 @@ class Node:
 
     async def __aenter__(self) -> Node:
         incarnation = time.time_ns() // 1_000_000
+        state = State(self.config.state)
+        registry = Registry(state.values, self.config.registry)
+        if registry.unreadable:
+            log.warning("%d items of the registry cannot be read or find no room", registry.unreadable)
         seed = int.from_bytes(os.urandom(8), "big")
         engine = Engine(
             self.name,
@@ -169,10 +134,10 @@ class Node:
             secret=os.urandom(32),
             role=self.config.role,
             incarnation=incarnation,
-            services=[Directory(self.templates)],
+            services=[registry, Directory(self.templates, registry)],
             recorder=self._open_trace(incarnation),
         )
-        self._host = Host(engine, self.config.limits, self._tree, self.config.state)
+        self._host = Host(engine, self.config.limits, self._tree, self.config.state, state)
         try:
             await self._start(self._host)
         except BaseException:
@@ -349,17 +314,18 @@ class Node:
             channel = self._channels[name] = Channel(host, entry, linger)
         return channel
 
-    async def ask(self, question: Clone | Lookup | Listing, what: str) -> Answered:
-        """Ask the directory; raises NoAnswer or Refused."""
+    async def ask(self, service: str, request: Any, what: str) -> Any:
+        """Ask a service of this node; raises NoAnswer."""
         host, seconds = self._running, self.config.limits.answer
         try:
             async with asyncio.timeout(seconds):
-                answer: Answered = await host.ask(Directory.name, question)
+                return await host.ask(service, request)
         except TimeoutError:
             raise NoAnswer(what, seconds) from None
-        if answer.refusal:
-            raise Refused("the directory", answer.refusal)
-        return answer
+
+    def watch(self, prefix: str) -> Watch:
+        """Watch the registry; see ``node.registry.watch``."""
+        return Watch(self._running, prefix)
 
     async def drain(self) -> None:
         """Wait until everything published has left this node, within the drain limit."""

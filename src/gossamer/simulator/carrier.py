@@ -17,7 +17,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gossamer.core.control import Control
-from gossamer.core.effect import Append, Deliver, DeliverFeedback, Drop, Effect, Read, Reply, Send, Trim, Wake
+from gossamer.core.effect import (
+    Append,
+    Deliver,
+    DeliverFeedback,
+    Drop,
+    Effect,
+    Read,
+    Reply,
+    Send,
+    Store,
+    Trim,
+    Wake,
+)
 from gossamer.core.engine import Engine
 from gossamer.core.wire import Item, encode
 from gossamer.overlay.directory import Entry
@@ -25,7 +37,7 @@ from gossamer.simulator import rules
 from gossamer.simulator.clock import NETWORK, TIMER, Clock
 from gossamer.simulator.dice import SeededDice
 from gossamer.simulator.host import Host, Way
-from gossamer.simulator.models import FULL
+from gossamer.simulator.models import FULL, LinkModel
 from gossamer.simulator.storage import Storage
 
 if TYPE_CHECKING:
@@ -53,6 +65,8 @@ class Carrier:
         Who waits for the reply to a call.
     storage
         The disks of the nodes.
+    reach
+        Makes the model of a link between two nodes that were never joined; None lets them be apart.
     """
 
     def __init__(self, world: World, clock: Clock, dice: SeededDice) -> None:
@@ -64,6 +78,7 @@ class Carrier:
         self.taps: list[Tap] = []
         self.calls: dict[int, Callable[[Reply], None]] = {}
         self.storage = Storage(self, clock, world.dice("storage"))
+        self.reach: Callable[[str, str], LinkModel] | None = None
         self._world = world
         self._clock = clock
         self._dice = dice
@@ -165,7 +180,9 @@ class Carrier:
             elif kind is DeliverFeedback:
                 self._deliver_feedback(host, effect)  # type: ignore[arg-type]
             elif kind is Reply:
-                self.calls.pop(effect.call)(effect)  # type: ignore[attr-defined,arg-type]
+                self._reply(effect)  # type: ignore[arg-type]
+            elif kind is Store:
+                self._store(host, effect)  # type: ignore[arg-type]
             elif kind is Append or kind is Read or kind is Trim:
                 self.storage.request(host, effect)  # type: ignore[arg-type]
 
@@ -177,6 +194,8 @@ class Carrier:
             for tap in self.taps:
                 tap(host.name, peer, item)
             way = host.ways.get(peer)
+            if way is None and self.reach is not None:
+                way = self._open(host, peer)
             if way is None or not way.up:
                 assert host.engine is not None
                 self.lose(host, host.engine, peer, item, NO_LINK)
@@ -184,6 +203,15 @@ class Carrier:
                 self.messages[kind] += 1
                 self.bytes[kind] += size
                 self._transmit(host, way, item, size, kind)
+
+    def _open(self, host: Host, peer: str) -> Way | None:
+        """A lane that comes about when it is first used."""
+        receiver = self.hosts.get(peer)
+        if receiver is None or receiver is host or self.reach is None or host.engine is None:
+            return None
+        way = host.ways[peer] = Way(self.reach(host.name, peer), host, host.engine, receiver)
+        way.up = True
+        return way
 
     def _transmit(self, host: Host, way: Way, item: Item, size: int, kind: str) -> None:
         extra, copies = 0, 0
@@ -221,6 +249,18 @@ class Carrier:
         channel = self.channels[effect.channel].name
         for witness in host.witnesses:
             witness.feedback(self._world, host.name, host.life, channel, effect.parcel)
+
+    def _reply(self, reply: Reply) -> None:
+        then = self.calls[reply.call]
+        if not reply.more:
+            del self.calls[reply.call]
+        then(reply)
+
+    def _store(self, host: Host, store: Store) -> None:
+        if store.value is None:
+            host.stored.pop(store.key, None)
+        else:
+            host.stored[store.key] = store.value
 
     def _set_wake(self, host: Host, wake: Wake) -> None:
         key = (wake.channel, wake.name)

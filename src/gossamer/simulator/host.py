@@ -38,6 +38,8 @@ class Host:
         None while the node is down.
     models
         Neighbours by name, and the model of the link to each; outlives crashes.
+    stored
+        Small values on the node's disk, by key; they outlive crashes.
     ways
         Lanes to neighbours, of the present life.
     late
@@ -66,6 +68,7 @@ class Host:
         "role",
         "serving",
         "skew",
+        "stored",
         "wakes",
         "ways",
         "witnesses",
@@ -90,6 +93,7 @@ class Host:
         self.life = 0
         self.models: dict[str, LinkModel] = {}
         self.containers: dict[str, Any] = {}
+        self.stored: dict[str, bytes] = {}
         self.witnesses: list[Witness] = []
         self.skew: Skew | None = None
         self.engine: Engine | None = None

@@ -6,7 +6,7 @@ arrives, be it at a later life of the target. Neighbours notice after a while, o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gossamer.core.engine import Engine
@@ -36,7 +36,7 @@ class Lives:
         self,
         world: World,
         carrier: Carrier,
-        services: Callable[[], Iterable[Template[Any]]],
+        services: Callable[[Mapping[str, bytes]], Iterable[Template[Any]]],
         detection: int,
     ) -> None:
         self.shared: dict[str, Any] = {}
@@ -85,7 +85,7 @@ class Lives:
             role=host.role,
             incarnation=host.life,
             templates=self._world.templates,
-            services=self._services(),
+            services=self._services(dict(host.stored)),
             dice=_DiceOf(self._world.seed, host.name, host.life),
             secret=derive(self._world.seed, host.name, 0, "secret"),
             recorder=None if host.recorder is None else host.record,

@@ -27,6 +27,7 @@ from gossamer.simulator import rules
 from gossamer.simulator.carrier import Carrier, Tap
 from gossamer.simulator.clock import APPLICATION, Clock
 from gossamer.simulator.dice import SeededDice
+from gossamer.simulator.field import Field
 from gossamer.simulator.host import Host
 from gossamer.simulator.lives import Lives
 from gossamer.simulator.models import LinkModel, NodeModel
@@ -41,7 +42,7 @@ class World:
     recorder
         Takes the rows of the trace; None traces nothing.
     services
-        Makes the services of one node, such as the directory.
+        Makes the services of one life of a node, such as the directory, from what its earlier lives stored.
     link, node
         Models of links and nodes that are made without one.
     detection
@@ -54,7 +55,7 @@ class World:
         *,
         templates: Mapping[str, type[Template[Any]]] | None = None,
         recorder: Recorder | None = None,
-        services: Callable[[], Iterable[Template[Any]]] = tuple,
+        services: Callable[[Mapping[str, bytes]], Iterable[Template[Any]]] = lambda stored: (),
         link: LinkModel | None = None,
         node: NodeModel | None = None,
         detection: float = 1.0,
@@ -126,6 +127,10 @@ class World:
             raise ConfigError(f"{a!r} and {b!r} cannot be joined (again)", key="link")
         one.models[b] = other.models[a] = model or self._link
         self._lives.join(one, other)
+
+    def spread(self, field: Field) -> None:
+        """Let all pairs of nodes talk, as far from each other as they are; nobody is told of these links."""
+        self._carrier.reach = lambda a, b: field.model(a, b, self._link)
 
     def unlink(self, a: str, b: str) -> None:
         """Part two nodes; both are told at once."""
@@ -246,7 +251,7 @@ class World:
         self._carrier.carry(host, effects)
 
     def call(self, node: str, service: str, request: Any, then: Callable[[Reply], None]) -> None:
-        """Ask a service of a node; ``then`` takes the reply, now or later."""
+        """Ask a service of a node; ``then`` takes the reply, now or later, or each of several."""
         host, engine = self._up(node)
         self._call += 1
         self._carrier.calls[self._call] = then
