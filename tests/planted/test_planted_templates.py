@@ -12,12 +12,13 @@ from msgspec import Meta
 from gossamer.core.context import Context
 from gossamer.core.control import Message, on
 from gossamer.core.parcel import Header, Parcel, make_body
-from gossamer.core.template import AT_MOST_ONCE, Settings, Template
-from gossamer.templates.multicast import Multicast
+from gossamer.core.template import AT_MOST_ONCE, Membership, Settings, Template
+from gossamer.templates.multicast import Multicast, MulticastSettings
+from gossamer.templates.reliable import Have, Missing, Reliable, ReliableSettings
 from gossamer.testing.templates import TemplateConformance
 
 
-class Forgetful(Multicast):
+class Forgetful(Multicast[MulticastSettings]):
     """Multicast that takes every copy for a new parcel.
 
     Promises: at most once, which it does not keep.
@@ -28,10 +29,10 @@ class Forgetful(Multicast):
     name = "forgetful"
 
     def on_parcel(self, ctx: Context, parcel: Parcel, sender: str) -> None:
-        self._spread(ctx, parcel, sender)
+        self.spread(ctx, parcel, sender)
 
 
-class Garbling(Multicast):
+class Garbling(Multicast[MulticastSettings]):
     """Multicast that loses the payload on the way."""
 
     name = "garbling"
@@ -42,7 +43,7 @@ class Garbling(Multicast):
         super().on_parcel(ctx, Parcel(Header(header.channel, header.stamp, header.sent, split), body), sender)
 
 
-class Stray(Multicast):
+class Stray(Multicast[MulticastSettings]):
     """Multicast that also sends to a node it has no link to."""
 
     name = "stray"
@@ -52,7 +53,7 @@ class Stray(Multicast):
         ctx.send("n10", parcel)
 
 
-class Fickle(Multicast):
+class Fickle(Multicast[MulticastSettings]):
     """Multicast that throws dice of its own."""
 
     name = "fickle"
@@ -62,16 +63,45 @@ class Fickle(Multicast):
             super().on_publish(ctx, parcel)
 
 
-class Lazy(Multicast):
+class Lazy(Multicast[MulticastSettings]):
     """Multicast that does not deliver on the node of the publisher."""
 
     name = "lazy"
 
     def on_publish(self, ctx: Context, parcel: Parcel) -> None:
-        ctx.send((each for each in ctx.neighbours if self._wants(each)), parcel)
+        self.on_membership(ctx, Membership("publishing", ctx.node))
+        ctx.send(self.hops(ctx, None), parcel)
 
 
-class Deaf(Multicast):
+class Hasty(Reliable[ReliableSettings]):
+    """Reliable that delivers what comes as it comes."""
+
+    name = "hasty"
+
+    def on_parcel(self, ctx: Context, parcel: Parcel, sender: str) -> None:
+        if self.seen.add(parcel.stamp):
+            ctx.deliver(parcel, sender)
+        super().on_parcel(ctx, parcel, sender)
+
+    def in_order(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
+        if sender is None:
+            ctx.deliver(parcel, sender)
+
+
+class Stingy(Reliable[ReliableSettings]):
+    """Reliable that repairs nothing, and skips what did not come."""
+
+    name = "stingy"
+
+    @on(Missing)
+    def missing(self, ctx: Context, missing: Missing, sender: str) -> None:
+        stream = self.streams.get((missing.source, missing.incarnation))
+        if stream is not None and missing.numbers:
+            first, count = missing.numbers[-1]
+            ctx.send(sender, Have(missing.source, missing.incarnation, first + count, stream.high))
+
+
+class Deaf(Multicast[MulticastSettings]):
     """Multicast whose answers get nowhere."""
 
     name = "deaf"
@@ -87,7 +117,7 @@ class Gossip(Message, frozen=True):
     names: Annotated[list[str], Meta(max_length=3)]
 
 
-class Loud(Multicast):
+class Loud(Multicast[MulticastSettings]):
     """Multicast with a message that may take any amount of memory."""
 
     name = "loud"
@@ -103,7 +133,7 @@ class Pair(Message, frozen=True):
     value: Annotated[list[int], Meta(max_length=2)]
 
 
-class Lossy(Multicast):
+class Lossy(Multicast[MulticastSettings]):
     """Multicast with a message that does not survive the wire."""
 
     name = "lossy"
@@ -141,6 +171,8 @@ def suite(planted: type[Template[Any]]) -> TemplateConformance:
         (Stray, TemplateConformance.test_it_sends_to_neighbours_only, "have no link"),
         (Fickle, TemplateConformance.test_the_same_seed_leaves_the_same_trace, "differ"),
         (Lazy, TemplateConformance.test_without_faults_everybody_gets_everything, "deliveries"),
+        (Hasty, TemplateConformance.test_it_keeps_its_promises_when_items_overtake_each_other, "gap-free"),
+        (Stingy, TemplateConformance.test_it_keeps_its_promises_when_items_are_lost, "gap-free"),
         (Deaf, TemplateConformance.test_without_faults_every_answer_reaches_its_source, "answers"),
         (
             Loud,

@@ -79,8 +79,8 @@ def test_a_result_tells_what_came_of_a_run():
     result = run(small(), 3)
     assert (result.scenario, result.seed, result.virtual_seconds) == ("small", 3, 5.0)
     assert (result.published, result.expected, result.delivered) == (60, 120, 120)
-    assert result.latency_p50 == pytest.approx(0.01, rel=0.01)
-    assert result.latency_p99 == pytest.approx(0.02, rel=0.01)
+    assert result.latency_p50 == pytest.approx(0.02, rel=0.01)
+    assert 0.02 < result.latency_p99 < 0.5, "the first parcels waited until their source was in the group"
     assert result.control_messages > 0 < result.control_bytes
     assert result.data_bytes > 120 * 100
     assert result.rows > 500

@@ -311,8 +311,7 @@ class Engine:
             self._wonder(sender, item, header.channel)
             return
         self._tracer.parcel(self.now, trace.RECEIVED, item, sender)
-        deadline = item.deadline
-        expired = deadline is not None and self.now > deadline
+        expired = item.deadline is not None and self.now > item.deadline
         if expired and header.answers is not None:
             self._drop(item, "expired")
         elif expired:
@@ -377,8 +376,7 @@ class Engine:
             name = self._changed.popleft()
             for instance in tuple(self._instances.values()):
                 if name in instance.template.watches:
-                    value = self.containers[name]
-                    instance.template.on_container(instance.at(self.now), name, value)
+                    instance.template.on_container(instance.at(self.now), name, self.containers[name])
                     self._compare(instance)
         effects, self._effects = self._effects, []
         return effects

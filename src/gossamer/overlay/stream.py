@@ -103,7 +103,9 @@ class Stream:
         if not self.next:
             return []
         numbers = [number for number in range(self.next, self.high + 1) if number not in self.held]
-        numbers += [number for number in sorted(self.wanted) if number < self.next and number not in self.held]
+        numbers += [
+            number for number in sorted(self.wanted) if number < self.next and number not in self.held
+        ]
         due = [number for number in numbers if now - self._asked.get(number, -patience) >= patience][:limit]
         for number in due:
             self._asked[number] = now

@@ -77,7 +77,11 @@ class Publisher:
 
     def _turn(self, _: object, __: object) -> None:
         engine = self._world.engine(self._node)
-        if engine is not None and self._world.running(self._node) and not engine.instance(self._channel).obstacle:
+        if (
+            engine is not None
+            and self._world.running(self._node)
+            and not engine.instance(self._channel).obstacle
+        ):
             self.sent += 1
             head = b"%s %d " % (self._node.encode(), self.sent)
             payload = head.ljust(self._size, b".")[: self._size]

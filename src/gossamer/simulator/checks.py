@@ -90,7 +90,7 @@ class AtMostOnce(Check):
 
 
 class GapFree(Check):
-    """Once a subscription has an event of a source, it gets every later one, in order, as long as it is there."""
+    """Once a subscription has an event of a source, it gets every later one, in order, while it is there."""
 
     promise = GAP_FREE
 
@@ -154,8 +154,7 @@ class Seat:
         if bits is None:
             bits = self._bits[source] = bytearray()
         index, bit = number >> 3, 1 << (number & 7)
-        if index >= len(bits):
-            bits.extend(bytes(index + 1 - len(bits)))
+        bits.extend(bytes(max(0, index + 1 - len(bits))))
         if bits[index] & bit:
             return True
         bits[index] |= bit
@@ -320,10 +319,8 @@ class Ledger(Witness):
             number = stamp.first + index
             event = events.get(number)
             again = seat.mark(source, number)
-            if again:
-                self.counts.duplicates += 1
-            else:
-                self.counts.delivered += 1
+            self.counts.duplicates += again
+            self.counts.delivered += not again
             expected = self._fits(seat, event, parcel, index)
             if expected:
                 self._violate(world, INTEGRITY, channel, key, source, number, expected)
@@ -373,10 +370,8 @@ class Ledger(Witness):
         if seat is None:
             seat = self._answers_here[here] = Seat((node, life, 0), _Group(Criteria()), 0)
         again = seat.mark(source, number)
-        if again:
-            self.counts.feedback_duplicates += 1
-        else:
-            self.counts.feedback += 1
+        self.counts.feedback_duplicates += again
+        self.counts.feedback += not again
         key = (node, life, 0)
         target = self._answers.get((channel, *source, number))
         if target is None and len(self._answers) < self._remembered:

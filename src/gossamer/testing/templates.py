@@ -19,7 +19,7 @@ import msgspec
 from msgspec import inspect
 
 from gossamer.core.control import Control, Message, handlers_of
-from gossamer.core.template import Template
+from gossamer.core.template import Settings, Template
 from gossamer.core.wire import Item, decode, decode_message, encode
 from gossamer.simulator import rules
 from gossamer.simulator.checks import CHECKS, Check, Ledger
@@ -67,8 +67,9 @@ class TemplateConformance:
     def test_its_settings_have_defaults_and_are_explained(self) -> None:
         kind = self.template.settings_type
         self.template.parse(dict(self.settings))
+        told = "".join(each.__doc__ or "" for each in kind.__mro__ if issubclass(each, Settings))
         for field in msgspec.structs.fields(kind):
-            assert field.name in (kind.__doc__ or ""), f"{kind.__name__}.{field.name} is not explained"
+            assert field.name in told, f"{kind.__name__}.{field.name} is not explained"
 
     def test_every_promise_has_a_check(self) -> None:
         unchecked = sorted(self.template.promises - self.checks.keys())
