@@ -37,6 +37,8 @@ from gossamer.overlay.groupwords import (
 from gossamer.overlay.rendezvous import rendezvous
 
 FOREVER = 2**63 - 1
+KEPT, REMEMBERED = 5, 2
+"""Refreshes that a member outlives without a word: one that asked, and one known from a tree only."""
 CHECK = 2.0
 """Seconds after which a node that is still not in a tree asks again."""
 
@@ -51,7 +53,7 @@ class GroupTimes(msgspec.Struct, frozen=True):
     merge
         That a request waits for others to be merged with it.
     refresh
-        Between refreshes of membership and of the tree; a member not refreshed five times is dropped.
+        Between refreshes of membership and of the tree; a member silent for five is dropped.
     """
 
     retry: float = 0.5
@@ -60,10 +62,13 @@ class GroupTimes(msgspec.Struct, frozen=True):
 
 
 class Wanted(msgspec.Struct):
-    """A member as this node knows it from requests."""
+    """A member as this node knows it from requests.
+
+    It is forgotten after so many refreshes of this node, which no jump of a clock makes pass faster.
+    """
 
     mark: int
-    until: int
+    left: int
 
 
 class Group:
@@ -170,8 +175,12 @@ class Group:
             case "retry":
                 self._again(ctx)
             case "refresh":
-                self._flush(ctx)
-                self._schedule(ctx)
+                self._age(ctx)
+                if self._leads or self.joined(ctx):
+                    self._flush(ctx)
+                    self._schedule(ctx)
+                elif self._members:
+                    self._schedule(ctx)
             case "check":
                 if self._mine and not self.joined(ctx):
                     self._members[ctx.node] = Wanted(self._mine | LOST, FOREVER)
@@ -185,6 +194,12 @@ class Group:
         offset = nanoseconds(2 * self.times.merge * below) % period
         due = (ctx.now - offset) // period * period + period + offset
         ctx.wake("refresh", (due - ctx.now) / NANOSECONDS)
+
+    def _age(self, ctx: Context) -> None:
+        for name, wanted in tuple(self._members.items()):
+            wanted.left -= name != ctx.node
+            if not wanted.left:
+                del self._members[name]
 
     def backbone_changed(self, ctx: Context) -> None:
         """Nodes came or went: if the root is another, it has to learn of everybody."""
@@ -203,10 +218,9 @@ class Group:
 
     def _remember(self, ctx: Context) -> None:
         """Take everybody in the tree for a member that asks again."""
-        until = ctx.now + nanoseconds(2 * self.times.refresh)
         for node, mark in self.marks.items():
             if mark and node != ctx.node:
-                self._members.setdefault(node, Wanted(mark, until))
+                self._members.setdefault(node, Wanted(mark, REMEMBERED))
 
     def neighbour_back(self, ctx: Context, node: str) -> None:
         """A neighbour may have lost its tree."""
@@ -238,9 +252,7 @@ class Group:
         self._flushing = False
         live = self._live(ctx)
         self._members = {
-            name: wanted
-            for name, wanted in self._members.items()
-            if wanted.until > ctx.now and (name in live or name == ctx.node)
+            name: wanted for name, wanted in self._members.items() if name in live or name == ctx.node
         }
         self._last_root = self.root(ctx)
         if self._last_root == ctx.node:
@@ -266,15 +278,16 @@ class Group:
     def join(self, ctx: Context, join: Join, sender: str) -> None:
         ctx.send(sender, JoinHeard(join.number))
         self._seen = max(self._seen, join.epoch)
-        until = ctx.now + nanoseconds(5 * self.times.refresh)
         news = False
         for name, mark in join.members:
             if name != ctx.node:
                 known = self._members.get(name)
                 news = news or known is None or known.mark & ANY != mark & ANY or bool(mark & LOST)
-                self._members[name] = Wanted(mark, until)
+                self._members[name] = Wanted(mark, KEPT)
         if news:
             self._soon(ctx)
+        if not self.joined(ctx):
+            self._schedule(ctx)
 
     def join_heard(self, ctx: Context, heard: JoinHeard, sender: str) -> None:
         if self._unheard is not None and self._unheard.number == heard.number:

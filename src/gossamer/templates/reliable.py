@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from gossamer.core.context import Context
 from gossamer.core.control import Message, on
-from gossamer.core.names import MAX_ADDRESS, MAX_NODE_NAME, last, nanoseconds
+from gossamer.core.names import MAX_ADDRESS, MAX_NODE_NAME, NANOSECONDS, last, nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, Membership
 from gossamer.overlay.stream import Key, Stream, ranges
@@ -101,6 +101,10 @@ class Reliable(Multicast[S]):
         self.repaired = 0
         """Parcels sent again by this node."""
         self._ticking = False
+        self._beat_length = nanoseconds(min(settings.repair, settings.ack))
+        self._time = 0
+        """Nanoseconds that this node has watched its streams: neither a pause nor a wrong clock makes others
+        look slow."""
 
     # parcels
 
@@ -187,7 +191,7 @@ class Reliable(Multicast[S]):
 
     def _place(self, ctx: Context, key: Key, stream: Stream) -> None:
         """Find who is behind us now, and tell those that are new where the stream begins for them."""
-        for neighbour in stream.neighbours(self.hops(ctx, self.upstream(ctx, stream)), ctx.now):
+        for neighbour in stream.neighbours(self.hops(ctx, self.upstream(ctx, stream)), self._time):
             self._tell(ctx, key, stream, neighbour)
 
     def _tell(self, ctx: Context, key: Key, stream: Stream, neighbour: str) -> None:
@@ -213,13 +217,14 @@ class Reliable(Multicast[S]):
     def _tick(self, ctx: Context) -> None:
         if not self._ticking:
             self._ticking = True
-            ctx.wake("beat", min(self.settings.repair, self.settings.ack))
+            ctx.wake("beat", self._beat_length / NANOSECONDS)
 
     def on_timer(self, ctx: Context, name: str) -> None:
         if name != "beat":
             super().on_timer(ctx, name)
             return
         self._ticking = False
+        self._time += self._beat_length
         busy = False
         for key, stream in tuple(self.streams.items()):
             busy |= self._beat(ctx, key, stream)
@@ -232,12 +237,12 @@ class Reliable(Multicast[S]):
         self._place(ctx, key, stream)
         above = self.upstream(ctx, stream)
         if above is not None:
-            numbers = stream.missing(ctx.now, nanoseconds(self.settings.repair), MAX_ASKED)
+            numbers = stream.missing(self._time, nanoseconds(self.settings.repair), MAX_ASKED)
             if numbers or not stream.next:
                 ctx.send(above, Missing(stream.address, key[1], ranges(numbers)))
-        for neighbour in stream.silent(ctx.now, nanoseconds(2 * self.settings.ack)):
+        for neighbour in stream.silent(self._time, nanoseconds(2 * self.settings.ack)):
             self._tell(ctx, key, stream, neighbour)
-        for neighbour in stream.laggards(ctx.now, nanoseconds(self.settings.laggard)):
+        for neighbour in stream.laggards(self._time, nanoseconds(self.settings.laggard)):
             self._expel(ctx, key, stream, neighbour)
         self._release(ctx, stream)
         return not stream.next or stream.next <= stream.high or stream.waiting
@@ -264,7 +269,7 @@ class Reliable(Multicast[S]):
             if stream is not None:
                 if number >= stream.low - 1:
                     stream.expelled.discard(sender)
-                stream.hear(sender, number, ctx.now)
+                stream.hear(sender, number, self._time)
                 self._release(ctx, stream)
 
     @on(Have)
