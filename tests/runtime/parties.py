@@ -107,7 +107,7 @@ class Stranger:
         await self.writer.drain()
 
     async def greet(self, name: str = "stranger", role: Role = Role.CLIENT) -> None:
-        await self.send(Hello(name, 1, role, name, heard=False))
+        await self.send(Hello(name, 1, role, name, listens=(), heard=False))
 
     async def frame(self) -> bytes:
         """The next whole frame of the other side."""

@@ -22,7 +22,7 @@ from gossamer.runtime.link import Hello, Ping, Pong
 
 from .parties import SOON, Stranger, client, host_of, linked, server, stranger, take, until
 
-HELLO = encode(Control(LINK_CHANNEL, Hello("stranger", 1, Role.CLIENT, "stranger", False)))
+HELLO = encode(Control(LINK_CHANNEL, Hello("stranger", 1, Role.CLIENT, "stranger", (), False)))
 
 
 class Nonsense(Message, frozen=True):
@@ -77,9 +77,9 @@ GARBAGE = {
     "a header of noise": prelude(PARCEL, 4, 4) + b"\xff\xff\xff\xff" * 2,
     "a control header of noise": prelude(CONTROL, 4, 4) + b"\xff\xff\xff\xff" * 2,
     "a greeting of noise": encode(Control(LINK_CHANNEL, body=b"\xc1")),
-    "a greeting too long": encode(Control(LINK_CHANNEL, Hello("x" * 1000, 1, Role.CLIENT, "x", heard=False))),
+    "a greeting too long": encode(Control(LINK_CHANNEL, Hello("x" * 1000, 1, Role.CLIENT, "x", listens=(), heard=False))),
     "a greeting with a bad name": encode(
-        Control(LINK_CHANNEL, Hello("two words", 1, Role.CLIENT, "x", heard=False))
+        Control(LINK_CHANNEL, Hello("two words", 1, Role.CLIENT, "x", listens=(), heard=False))
     ),
     "a greeting nested deeply": encode(Control(LINK_CHANNEL, body=b"\x91" * 100_000 + b"\xc0")),
 }

@@ -11,6 +11,7 @@ from msgspec import Meta
 from gossamer.core.config import parse
 from gossamer.core.errors import ConfigError
 from gossamer.core.names import Role
+from gossamer.overlay.monitor import MonitorSettings
 from gossamer.overlay.requests import RegistrySettings
 from gossamer.transports.base import HIGH_WATER
 
@@ -65,12 +66,13 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Addresses to accept connections at, and to connect to. A client or secondary server uses one
         ``connect`` address at a time and moves on to the next when it fails.
     tree
-        Edges between names of backbone nodes or peers; without it every link to one is an edge.
+        Edges between names of backbone nodes or peers, for those who want to say it; without it they
+        measure each other and find one.
     state
         Folder for what must survive a restart: the registry with its channels, the logs of persistent
         channels. Empty keeps it in memory, where it survives nothing. No two nodes may share one.
-    registry
-        Settings of the node's registry.
+    registry, monitor
+        Settings of the node's registry, and of how backbone nodes watch each other.
     trace
         Folder for traces; empty writes none.
     run
@@ -88,6 +90,7 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     channel: tuple[ChannelConfig, ...] = ()
     limits: Limits = Limits()
     registry: RegistrySettings = RegistrySettings()
+    monitor: MonitorSettings = MonitorSettings()
 
 
 def load(path: str | Path) -> NodeConfig:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from gossamer.core.context import BELOW, SERVER, TREE
+from gossamer.core.context import BELOW, CONTACTS, SERVER, TREE
 from gossamer.core.effect import (
     Append,
     Deliver,
@@ -34,6 +34,7 @@ from gossamer.core.tree import Tree
 from gossamer.core.wire import MAX_FRAME, Item, encode
 from gossamer.runtime.calls import Calls
 from gossamer.runtime.config import Limits
+from gossamer.runtime.dialing import Dialer
 from gossamer.runtime.link import Bye, Hello, Link, Ping
 from gossamer.runtime.state import State
 from gossamer.runtime.storage import Storage
@@ -76,6 +77,9 @@ class Host:
         self._connections: set[Link] = set()
         self.closed = False
         self.wants_server = False
+        self.listens: tuple[str, ...] = ()
+        """Addresses that others are told."""
+        self.dialer: Dialer | None = None
         if tree is not None:
             self.do(engine.set(self.now(), TREE, tree))
         self._schedule_beat()
@@ -168,8 +172,15 @@ class Host:
             else:
                 group.send(encode(effect.item))
 
+    def send(self, peer: str, item: Item) -> None:
+        """Send an item that waited."""
+        self._send_on(self.links.get(peer), peer, item, None)
+
     def _send_on(self, link: Link | None, peer: str, item: Item, origin: Link | None) -> None:
-        problem = link.send(item, origin) if link else "no link"
+        if link is not None:
+            problem = link.send(item, origin)
+        else:
+            problem = self.dialer.send(peer, item) if self.dialer else "no link"
         if problem is not None:
             self.do(self.engine.lost(self.now(), peer, item, problem))
 
@@ -217,9 +228,15 @@ class Host:
         self._connections.add(link)
         return link
 
+    def listen_at(self, addresses: tuple[str, ...]) -> None:
+        """Others may connect here."""
+        self.listens = addresses
+        self._describe()
+
     def hello(self, heard: bool) -> Hello:
         engine = self.engine
-        return Hello(engine.node, engine.incarnation, engine.role, engine.address, heard)
+        listens = self.listens[:8]
+        return Hello(engine.node, engine.incarnation, engine.role, engine.address, listens, heard)
 
     def admit(self, link: Link, hello: Hello) -> bool:
         """Whether a greeting makes a link; tells the other side why if not."""
@@ -292,8 +309,11 @@ class Host:
         self.do(self.engine.set(self.now(), SERVER, above[0] if above else None))
         self.do(self.engine.set(self.now(), BELOW, below))
         if self._tree is None and mine == 1:
-            edges = [(self.engine.node, name) for name, tier in roles.items() if tier == 1]
-            self.do(self.engine.set(self.now(), TREE, Tree(edges)))
+            contacts = {**(self.engine.containers.get(CONTACTS) or {}), self.engine.node: self.listens}
+            for name, link in self.links.items():
+                if link.hello and roles[name] == 1:
+                    contacts[name] = link.hello.listens
+            self.do(self.engine.set(self.now(), CONTACTS, contacts))
         connections = [link.connection for link in self.links.values()]
         best = min((each.best_frame for each in connections), default=MAX_FRAME)
         self.engine.parcel_bytes = min(PARCEL_BYTES, best)

@@ -29,12 +29,13 @@ GREETING_RETRY = 0.25
 
 
 class Hello(Message, frozen=True):
-    """Who I am; ``heard`` if I know who you are."""
+    """Who I am, and where I listen; ``heard`` if I know who you are."""
 
     node: Annotated[str, Meta(max_length=MAX_NODE_NAME, pattern=rf"\A{NODE_PATTERN}\Z")]
     incarnation: Number
     role: Role
     address: Annotated[str, Meta(min_length=1, max_length=MAX_ADDRESS)]
+    listens: Annotated[tuple[Annotated[str, Meta(max_length=200)], ...], Meta(max_length=8)]
     heard: bool
 
 

@@ -31,9 +31,11 @@ from gossamer.core.template import Template
 from gossamer.core.trace import Recorder
 from gossamer.core.tree import Tree
 from gossamer.overlay.directory import Directory
+from gossamer.overlay.monitor import monitor
 from gossamer.overlay.registry import Registry
 from gossamer.runtime.channel import Channel
 from gossamer.runtime.config import Limits, NodeConfig
+from gossamer.runtime.dialing import Dialer
 from gossamer.runtime.directory import NodeDirectory
 from gossamer.runtime.host import Host
 from gossamer.runtime.link import Link
@@ -134,16 +136,23 @@ class Node:
             secret=os.urandom(32),
             role=self.config.role,
             incarnation=incarnation,
-            services=[registry, Directory(self.templates, registry)],
+            services=[*self._monitoring(), registry, Directory(self.templates, registry)],
             recorder=self._open_trace(incarnation),
         )
-        self._host = Host(engine, self.config.limits, self._tree, self.config.state, state)
+        host = self._host = Host(engine, self.config.limits, self._tree, self.config.state, state)
+        if self.config.role in (Role.BACKBONE, Role.PEER):
+            host.dialer = Dialer(host, lambda address: self._link(host, address))
         try:
             await self._start(self._host)
         except BaseException:
             await self.close()
             raise
         return self
+
+    def _monitoring(self) -> list[Template[Any]]:
+        """Who watches the backbone: every node of the first tier that was not given a tree."""
+        first = self.config.role in (Role.BACKBONE, Role.PEER)
+        return monitor(self.config.monitor) if first and self._tree is None else []
 
     def _open_trace(self, incarnation: int) -> Recorder | None:
         if not self.config.trace:
@@ -157,6 +166,7 @@ class Node:
     async def _start(self, host: Host) -> None:
         for address in self.config.listen:
             self._listeners.append(await self._transport(address).listen(address, host.accept))
+        host.listen_at(tuple(self.addresses))
         if self._recorder is not None:
             self._background.append(asyncio.create_task(self._flush_trace()))
         if self.config.connect:
