@@ -135,6 +135,7 @@ async def test_every_node_lists_every_channel_however_many() -> None:
             async with asyncio.timeout(3 * SOON):
                 while listed != names:
                     listed = [entry.name for entry in await node.directory.list()]
+                    await asyncio.sleep(0)
             assert listed == names
 
 
