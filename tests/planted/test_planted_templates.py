@@ -172,7 +172,7 @@ def suite(planted: type[Template[Any]]) -> TemplateConformance:
         (Fickle, TemplateConformance.test_the_same_seed_leaves_the_same_trace, "differ"),
         (Lazy, TemplateConformance.test_without_faults_everybody_gets_everything, "deliveries"),
         (Hasty, TemplateConformance.test_it_keeps_its_promises_when_items_overtake_each_other, "gap-free"),
-        (Stingy, TemplateConformance.test_it_keeps_its_promises_when_items_are_lost, "gap-free"),
+        (Stingy, TemplateConformance.test_it_keeps_its_promises_when_items_are_lost, "told of a gap"),
         (Deaf, TemplateConformance.test_without_faults_every_answer_reaches_its_source, "answers"),
         (
             Loud,

@@ -126,7 +126,8 @@ def test_templates_are_listed_with_promise_cost_and_needs() -> None:
         listed = {each["name"]: each for each in templates.json()}
         assert (templates.end(), templates.errors()) == (0, "")
     assert {"loop", "multicast"} <= set(listed)
-    assert listed["multicast"]["settings"] == {"retry": 0.5, "window": 4096}
+    defaults = {"retry": 0.5, "merge": 0.1, "refresh": 30.0, "window": 4096}
+    assert listed["multicast"]["settings"] == defaults
     for each in listed.values():
         assert each["promises"]
         assert each["costs"]

@@ -23,6 +23,7 @@ from gossamer.core.effect import (
     DeliverFeedback,
     Drop,
     Effect,
+    Missed,
     Read,
     Reply,
     Send,
@@ -180,6 +181,8 @@ class Carrier:
                 self._reply(effect)  # type: ignore[arg-type]
             elif kind is Store:
                 self._store(host, effect)  # type: ignore[arg-type]
+            elif kind is Missed:
+                self._missed(host, effect)  # type: ignore[arg-type]
             elif kind is Append or kind is Read or kind is Trim:
                 self.storage.request(host, effect)  # type: ignore[arg-type]
 
@@ -235,6 +238,11 @@ class Carrier:
         channel = self.channels[effect.channel].name
         for witness in host.witnesses:
             witness.feedback(self._world, host.name, host.life, channel, effect.parcel)
+
+    def _missed(self, host: Host, effect: Missed) -> None:
+        channel = self.channels[effect.channel].name
+        for witness in host.witnesses:
+            witness.missed(self._world, host.name, host.life, channel, effect.source)
 
     def _reply(self, reply: Reply) -> None:
         then = self.calls[reply.call]

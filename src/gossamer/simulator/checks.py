@@ -19,10 +19,11 @@ from zlib import crc32
 
 import msgspec
 
-from gossamer.core.event import Attributes, Criteria, Envelope
+from gossamer.core.event import Criteria, Envelope
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Receipt
 from gossamer.core.template import AT_MOST_ONCE, GAP_FREE
+from gossamer.simulator.books import Peers, Published, Seat, SeatKey
 from gossamer.simulator.quantiles import Quantiles
 from gossamer.simulator.witness import Witness
 
@@ -34,9 +35,6 @@ INTEGRITY = "integrity"
 MAX_EXAMPLES = 20
 MAX_REMEMBERED = 1_000_000
 _MAX_VERIFIED = 4096
-
-SeatKey = tuple[str, int, int]
-"""Node, life and number of a subscription."""
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -70,6 +68,9 @@ class Check:
         """An answer reaches its target."""
         return None
 
+    def missed(self, seat: Seat, source: str) -> None:
+        """A subscription is told that events of a source (any life of a node) are missing."""
+
     def ended(self, seats: Mapping[SeatKey, Seat]) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
         """The run is over; ``seats`` are the subscriptions still there. Seat, source, number of each event
         that broke the promise, and what should have been.
@@ -90,7 +91,10 @@ class AtMostOnce(Check):
 
 
 class GapFree(Check):
-    """Once a subscription has an event of a source, it gets every later one, in order, while it is there."""
+    """Once a subscription has an event of a source, it gets every later one, in order, while it is there.
+
+    One that is told of a gap begins anew; how often that happens is counted.
+    """
 
     promise = GAP_FREE
 
@@ -104,61 +108,12 @@ class GapFree(Check):
         self._last[seat, source] = number
         return None if last is None or number == last + 1 else f"number {last + 1} next"
 
+    def missed(self, seat: Seat, source: str) -> None:
+        for key in [key for key in self._last if key[0] is seat and key[1][0] == source]:
+            del self._last[key]
+
 
 CHECKS: Mapping[str, type[Check]] = {check.promise: check for check in (AtMostOnce, GapFree)}
-
-
-class _Event(msgspec.Struct, gc=False):
-    """What is remembered of a publication; ``order`` counts publications and subscriptions together."""
-
-    at: int
-    order: int
-    length: int
-    checksum: int
-    attributes: Attributes | None
-
-
-class _Group:
-    """Subscriptions of one channel with equal criteria, counted together."""
-
-    __slots__ = ("criteria", "matched", "members")
-
-    def __init__(self, criteria: Criteria) -> None:
-        self.criteria = criteria
-        self.matched = 0
-        self.members = 0
-
-
-class Seat:
-    """A subscription: who sits there, and what has come."""
-
-    __slots__ = ("_base", "_bits", "criteria", "got", "group", "key", "order")
-
-    def __init__(self, key: SeatKey, group: _Group, order: int) -> None:
-        self.key = key
-        self.criteria = group.criteria
-        self.group = group
-        self.order = order
-        self.got = 0
-        self._base = group.matched
-        self._bits: dict[tuple[str, int], bytearray] = {}
-
-    @property
-    def missing(self) -> int:
-        """How many events were published for it since it is there and have not come."""
-        return self.group.matched - self._base - self.got
-
-    def mark(self, source: tuple[str, int], number: int) -> bool:
-        """Note that an event came; whether it came before."""
-        bits = self._bits.get(source)
-        if bits is None:
-            bits = self._bits[source] = bytearray()
-        index, bit = number >> 3, 1 << (number & 7)
-        bits.extend(bytes(max(0, index + 1 - len(bits))))
-        if bits[index] & bit:
-            return True
-        bits[index] |= bit
-        return False
 
 
 class _Channel:
@@ -168,10 +123,10 @@ class _Channel:
 
     def __init__(self, checks: list[Check]) -> None:
         self.checks = checks
-        self.groups: dict[str, _Group] = {}
+        self.groups: dict[str, Peers] = {}
         """By the text of their criteria, since Criteria(a=1) == Criteria(a=True)."""
         self.seats: dict[SeatKey, Seat] = {}
-        self.events: dict[tuple[str, int], dict[int, _Event]] = {}
+        self.events: dict[tuple[str, int], dict[int, Published]] = {}
 
 
 class Counts(msgspec.Struct):
@@ -190,6 +145,8 @@ class Counts(msgspec.Struct):
         Deliveries of a pair beyond the first.
     answered, feedback, feedback_duplicates
         Answers given, answers that reached their target, and repetitions of those.
+    missed
+        Times that a subscription was told of a gap.
     violations
         Promises broken.
     """
@@ -201,6 +158,7 @@ class Counts(msgspec.Struct):
     answered: int = 0
     feedback: int = 0
     feedback_duplicates: int = 0
+    missed: int = 0
     violations: int = 0
 
 
@@ -224,7 +182,7 @@ class Ledger(Witness):
         self._remembered = remembered
         self._channels: dict[str, _Channel] = {}
         self._order = 0
-        self._oldest: deque[tuple[dict[int, _Event], int]] = deque()
+        self._oldest: deque[tuple[dict[int, Published], int]] = deque()
         self._answers: dict[tuple[str, str, int, int], tuple[str, int, int]] = {}
         self._answers_here: dict[tuple[str, str, int], Seat] = {}
         self._verified: dict[int, Parcel] = {}
@@ -252,7 +210,7 @@ class Ledger(Witness):
         self, world: World, node: str, life: int, channel: str, subscription: int, criteria: Criteria
     ) -> None:
         books = self._channels[channel]
-        group = books.groups.setdefault(repr(criteria), _Group(criteria))
+        group = books.groups.setdefault(repr(criteria), Peers(criteria))
         group.members += 1
         self._order += 1
         key = (node, life, subscription)
@@ -284,7 +242,7 @@ class Ledger(Witness):
         attributes = envelope.attributes or None
         events = books.events.setdefault((node, life), {})
         now = world.clock.now
-        events[number] = _Event(now, self._order, len(payload), crc32(payload), attributes)
+        events[number] = Published(now, self._order, len(payload), crc32(payload), attributes)
         self._oldest.append((events, number))
         if len(self._oldest) > self._remembered:
             forgotten, oldest = self._oldest.popleft()
@@ -332,7 +290,7 @@ class Ledger(Witness):
                 if expected:
                     self._violate(world, check.promise, channel, key, source, number, expected)
 
-    def _fits(self, seat: Seat, event: _Event | None, parcel: Parcel, index: int) -> str | None:
+    def _fits(self, seat: Seat, event: Published | None, parcel: Parcel, index: int) -> str | None:
         """What should have been, if this is not what was published or not what was asked for."""
         if event is None:
             forgotten = len(self._oldest) >= self._remembered
@@ -354,6 +312,14 @@ class Ledger(Witness):
                 del self._verified[next(iter(self._verified))]
         return None
 
+    def missed(self, world: World, node: str, life: int, channel: str, source: str) -> None:
+        books = self._channels[channel]
+        for seat in books.seats.values():
+            if seat.key[:2] == (node, life):
+                self.counts.missed += 1
+                for check in books.checks:
+                    check.missed(seat, source)
+
     def answered(self, world: World, node: str, life: int, receipt: Receipt, number: int) -> None:
         self.counts.answered += 1
         key = (receipt.channel, node, life, number)
@@ -368,7 +334,7 @@ class Ledger(Witness):
         here = (channel, node, life)
         seat = self._answers_here.get(here)
         if seat is None:
-            seat = self._answers_here[here] = Seat((node, life, 0), _Group(Criteria()), 0)
+            seat = self._answers_here[here] = Seat((node, life, 0), Peers(Criteria()), 0)
         again = seat.mark(source, number)
         self.counts.feedback_duplicates += again
         self.counts.feedback += not again

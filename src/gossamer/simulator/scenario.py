@@ -123,7 +123,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Result(msgspec.Struct, frozen=True):
     """What came of a run.
 
-    published, expected, delivered, duplicates, answered, feedback, feedback_duplicates, violations
+    published, expected, delivered, duplicates, answered, feedback, feedback_duplicates, missed, violations
         See checks.Counts.
     examples
         The first few violations.
@@ -150,6 +150,7 @@ class Result(msgspec.Struct, frozen=True):
     answered: int
     feedback: int
     feedback_duplicates: int
+    missed: int
     violations: int
     examples: tuple[Violation, ...]
     unchecked: tuple[str, ...]

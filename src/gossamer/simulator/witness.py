@@ -60,6 +60,9 @@ class Witness:
     ) -> None:
         """Events of a parcel (``picks`` are indexes, None means all) reached a subscription."""
 
+    def missed(self, world: World, node: str, life: int, channel: str, source: str) -> None:
+        """The subscriptions of a node were told that they did not keep up with a source."""
+
     def answered(self, world: World, node: str, life: int, receipt: Receipt, number: int) -> None:
         """Somebody here answers an event; ``number`` is the answer's own. It is about to leave."""
 
