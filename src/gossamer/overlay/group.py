@@ -231,7 +231,8 @@ class Group:
     def _again(self, ctx: Context) -> None:
         """Say again what was not acknowledged."""
         if self._unheard is not None:
-            ctx.send(self._hop(ctx), self._unheard)
+            target = self._unheard.target
+            ctx.send(self.way(ctx, target) if target else self._hop(ctx), self._unheard)
         if self._leaving:
             ctx.send(self.way(ctx, self.root(ctx)), Leave(ctx.node, self._leaving))
         update = self._update() if self._untold else None
@@ -263,6 +264,10 @@ class Group:
             self._number += 1
             members = tuple(sorted((name, wanted.mark) for name, wanted in self._members.items()))
             self._unheard = Join(self._number, max(self._seen, self.version[0]), members[:MAX_MEMBERS])
+            if self.claimed is not None:  # the rendezvous node hands everybody over to who leads
+                self._unheard = msgspec.structs.replace(
+                    self._unheard, target=self._last_root, origin=ctx.node
+                )
             self._again(ctx)
 
     def _hop(self, ctx: Context) -> str:
@@ -276,7 +281,10 @@ class Group:
         return (backbone.next_hop(ctx.node, root) if backbone else None) or root
 
     def join(self, ctx: Context, join: Join, sender: str) -> None:
-        ctx.send(sender, JoinHeard(join.number))
+        if join.target and join.target != ctx.node:
+            ctx.send(self.way(ctx, join.target), join)
+            return
+        ctx.send(self.way(ctx, join.origin) if join.origin else sender, JoinHeard(join.number, join.origin))
         self._seen = max(self._seen, join.epoch)
         news = False
         for name, mark in join.members:
@@ -290,7 +298,9 @@ class Group:
             self._schedule(ctx)
 
     def join_heard(self, ctx: Context, heard: JoinHeard, sender: str) -> None:
-        if self._unheard is not None and self._unheard.number == heard.number:
+        if heard.target and heard.target != ctx.node:
+            ctx.send(self.way(ctx, heard.target), heard)
+        elif self._unheard is not None and self._unheard.number == heard.number:
             self._unheard = None
 
     def leave(self, ctx: Context, leave: Leave, sender: str) -> None:

@@ -20,17 +20,23 @@ Mark = Annotated[int, Meta(ge=0, le=7)]
 
 
 class Join(Message, frozen=True):
-    """These want to be in the group; ``epoch`` is the newest I have seen."""
+    """These want to be in the group; ``epoch`` is the newest I have seen.
+
+    Merged at each hop, unless it is meant for one node: then ``target`` gets it as it is, from ``origin``.
+    """
 
     number: Number
     epoch: Number
     members: Annotated[tuple[tuple[Name, Mark], ...], Meta(max_length=MAX_MEMBERS)]
+    target: Annotated[str, Meta(max_length=MAX_NODE_NAME)] = ""
+    origin: Annotated[str, Meta(max_length=MAX_NODE_NAME)] = ""
 
 
 class JoinHeard(Message, frozen=True):
-    """I have taken over your request."""
+    """I have taken over your request, or that of ``target``."""
 
     number: Number
+    target: Annotated[str, Meta(max_length=MAX_NODE_NAME)] = ""
 
 
 class Leave(Message, frozen=True):
