@@ -169,9 +169,7 @@ class Context:
         """Forget a wake."""
         self._emit(Wake(self.id, name, None))
 
-    def reply(
-        self, call: int, value: Any = None, error: Exception | None = None, more: bool = False
-    ) -> None:
+    def reply(self, call: int, value: Any = None, error: Exception | None = None, more: bool = False) -> None:
         """Answer a call of the application; with ``more`` it is not the last answer."""
         self._emit(Reply(call, value, error, more))
 
