@@ -227,7 +227,7 @@ def test_all_who_wait_share_one_sync_and_each_learns_its_own_position(tmp_path: 
         assert disk.entered.wait(30)
         for thread in threads[1:]:
             thread.start()
-        while len(log._waiting) < 20:
+        while len(log._group.waiting) < 20:
             os.sched_yield()
         assert positions == {}
         assert log.read(0, 10) == (0, []), "not on disk yet, so nobody may see it"

@@ -34,6 +34,22 @@ def contents(log: Log) -> list[bytes]:
     return found
 
 
+# disks
+
+
+class LazyDisk(Disk):
+    """A disk for tests that never lose power."""
+
+    def sync(self, file: int) -> None:
+        pass
+
+    def sync_folder(self, folder: Path) -> None:
+        pass
+
+    def forget(self, file: int) -> None:
+        pass
+
+
 # a disk that loses power
 
 
@@ -201,24 +217,14 @@ def check(log: Log, acknowledged: list[bytes], begun: list[bytes], trimmed: int,
 # flipped bits
 
 
-class LazyDisk(Disk):
-    """A disk for tests that never lose power."""
-
-    def sync(self, file: int) -> None:
-        pass
-
-    def sync_folder(self, folder: Path) -> None:
-        pass
-
-
 def unnoticed_flips(folder: Path, bits: Iterator[tuple[Path, int]], kind: type[Log] = Log) -> list[str]:
     """Flip one bit after the other, each in an otherwise whole log; those that nobody noticed."""
     with kind(folder) as log:
         before = contents(log)
     unnoticed = []
     for path, bit in bits:
-        whole = path.read_bytes()
-        path.write_bytes(flipped(whole, bit))
+        whole, size = path.read_bytes(), path.stat().st_size
+        flip(path, bit)
         try:
             with kind(folder, disk=LazyDisk()) as log:
                 if contents(log) != before or log.verify() != len(before):
@@ -228,14 +234,17 @@ def unnoticed_flips(folder: Path, bits: Iterator[tuple[Path, int]], kind: type[L
         except StorageError as error:
             if not error.file.endswith(path.name):
                 unnoticed.append(f"{path.name}, byte {bit // 8}: blamed on {error.file}")
-        path.write_bytes(whole)
+        if path.stat().st_size != size:
+            path.write_bytes(whole)
+        else:
+            flip(path, bit)
     return unnoticed
 
 
-def flipped(data: bytes, bit: int) -> bytes:
-    changed = bytearray(data)
-    changed[bit // 8] ^= 1 << bit % 8
-    return bytes(changed)
+def flip(path: Path, bit: int) -> None:
+    with path.open("r+b", buffering=0) as file:
+        (byte,) = os.pread(file.fileno(), 1, bit // 8)
+        os.pwrite(file.fileno(), bytes([byte ^ 1 << bit % 8]), bit // 8)
 
 
 # killed writers
@@ -338,7 +347,7 @@ def one_life(
 # a disk that fails
 
 
-class FailingDisk(Disk):
+class FailingDisk(LazyDisk):
     """A disk whose operations fail while ``failing`` says so; writes leave half of their bytes behind."""
 
     def __init__(self, operation: str, number: int = errno.EIO) -> None:

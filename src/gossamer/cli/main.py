@@ -8,7 +8,7 @@ import sys
 import typer
 from rich.console import Console
 
-from gossamer.cli import demo, node, show, simulate, talk
+from gossamer.cli import demo, node, registry, show, simulate, talk
 from gossamer.core.errors import ConfigError, GossamerError
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.command("pub")(talk.pub)
 app.command("sub")(talk.sub)
 app.command("request")(talk.request)
 app.command("channels")(node.channels)
+app.add_typer(registry.app, name="registry")
 app.command("templates")(show.templates)
 app.command("simulate")(simulate.simulate)
 

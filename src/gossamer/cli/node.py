@@ -35,6 +35,7 @@ def up(
     connect_to: Annotated[
         list[str] | None, typer.Option("--connect", help="Address of another node; may be repeated.")
     ] = None,
+    state: Annotated[str, typer.Option(help="Folder for what survives a restart.")] = "",
     trace: Annotated[str, typer.Option(help="Folder for traces.")] = "",
     as_json: Json = False,
 ) -> None:
@@ -45,6 +46,7 @@ def up(
         "role": role,
         "listen": tuple(listen) if listen else None,
         "connect": tuple(connect_to) if connect_to else None,
+        "state": state,
         "trace": trace,
     }
     settings = msgspec.structs.replace(settings, **{key: value for key, value in given.items() if value})

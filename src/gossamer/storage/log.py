@@ -26,8 +26,7 @@ import os
 import threading
 import time
 from array import array
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -35,6 +34,7 @@ from types import TracebackType
 from gossamer.core.errors import Closed, StorageError, TooLarge
 from gossamer.core.names import nanoseconds
 from gossamer.storage.disk import Disk, read_file, storage_error
+from gossamer.storage.group import Group
 from gossamer.storage.segment import (
     BATCH_BYTES,
     END,
@@ -55,27 +55,9 @@ log = logging.getLogger("gossamer")
 
 SEGMENT_BYTES = 32 * 1024 * 1024
 SEGMENT_SECONDS = 3600.0
-GROUP_BYTES = 8 * 1024 * 1024
-"""Bytes of waiting records that share one sync; a single append may be larger."""
 MAX_APPEND = 1024 * 1024 * 1024
 
 LOCK = "lock"
-
-
-class _Waiting:
-    """One append on its way to the disk."""
-
-    __slots__ = ("error", "position", "records", "size")
-
-    def __init__(self, records: Sequence[bytes]) -> None:
-        self.records = records
-        self.size = sum(map(len, records))
-        self.position = -1
-        self.error: Exception | None = None
-
-    @property
-    def done(self) -> bool:
-        return self.position >= 0 or self.error is not None
 
 
 class Log:
@@ -107,7 +89,7 @@ class Log:
         self._segment_age = nanoseconds(segment_seconds)
         self._disk = disk or Disk()
         self._clock = clock
-        self._waiting: deque[_Waiting] = deque()
+        self._group = Group(self._commit)
         self._writer = threading.Lock()
         self._shelf = Shelf()
         self._file = -1
@@ -140,6 +122,10 @@ class Log:
         """First position and end of every segment that nothing is added to any more, oldest first."""
         return self._shelf.sealed
 
+    def label(self, first: int) -> str:
+        """What tells the segment that begins at a position from any other that began there; empty if gone."""
+        return self._shelf.label(first)
+
     def read(self, position: int, limit: int) -> tuple[int, list[bytes]]:
         """Up to so many records from a position on, and where they begin: at ``begin`` if that is later.
 
@@ -157,19 +143,14 @@ class Log:
 
     def append(self, records: Iterable[bytes]) -> int:
         """Add records; once they are on disk, the position behind them."""
-        entry = _Waiting(tuple(records))
-        for record in entry.records:
+        adding = tuple(records)
+        size = sum(map(len, adding))
+        for record in adding:
             if len(record) > MAX_RECORD:
                 raise TooLarge("record of a log", len(record), MAX_RECORD)
-        if entry.size > MAX_APPEND:
-            raise TooLarge("records of one append", entry.size, MAX_APPEND)
-        self._waiting.append(entry)
-        with self._writer:
-            while not entry.done:
-                self._commit()
-        if entry.error is not None:
-            raise entry.error
-        return entry.position
+        if size > MAX_APPEND:
+            raise TooLarge("records of one append", size, MAX_APPEND)
+        return self._group.append(adding)
 
     def seal(self) -> None:
         """End the last segment, if it has any records, so that it can be archived and trimmed."""
@@ -225,14 +206,13 @@ class Log:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            holder = os.pread(lock, 20, 0).decode("ascii", "replace").strip() or "unknown"
+            holder = os.pread(lock, 21, 0).decode("ascii", "replace").strip() or "unknown"
             os.close(lock)
             raise StorageError(
                 str(path), f"process {holder} writes this log: stop it, or choose another folder"
             ) from None
         with suppress(OSError):  # a full disk can still be read
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, str(os.getpid()).encode(), 0)
+            os.pwrite(lock, b"%20d\n" % os.getpid(), 0)
         return lock
 
     def _open(self) -> None:
@@ -269,30 +249,14 @@ class Log:
 
     # inside: writing
 
-    def _commit(self) -> None:
-        """Write what waits as one batch and sync it once; whoever holds the writer's lock does it for all."""
-        group = [self._waiting.popleft()]
-        size = group[0].size
-        while self._waiting and size + self._waiting[0].size <= GROUP_BYTES:
-            group.append(self._waiting.popleft())
-            size += group[-1].size
-        position = self.end
-        try:
+    def _commit(self, records: list[bytes]) -> int:
+        """Write records as one batch and sync it once; where they begin."""
+        with self._writer:
             self._check_open()
-            records = [record for each in group for record in each.records]
+            first = self.end
             if records:
                 self._guarded(lambda: self._write(records))
-        except Exception as error:
-            for each in group:
-                each.error = error
-            return
-        except BaseException:
-            for each in group:
-                each.error = StorageError(str(self.folder), "interrupted while writing")
-            raise
-        for each in group:
-            position += len(each.records)
-            each.position = position
+            return first
 
     def _guarded(self, action: Callable[[], None]) -> None:
         """Do something to the last segment; unless it ends well, the segment is not written to again."""

@@ -59,6 +59,12 @@ class Shelf:
             firsts = [each.first for each in self.segments]
         return list(pairwise(firsts))
 
+    def label(self, first: int) -> str:
+        """Instant and salt of the segment that begins at a position; empty if it has been trimmed."""
+        with self._lock:
+            headers = [each.header for each in self.segments if each.first == first]
+        return f"{headers[0].made}-{headers[0].salt:08x}" if headers else ""
+
     # for the writer
 
     def find(self, folder: Path) -> None:
