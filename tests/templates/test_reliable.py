@@ -1,0 +1,419 @@
+"""Reliable: gap-free and in order to whoever keeps up, repaired by the nearest node that can."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from gossamer.core.context import SERVER
+from gossamer.core.errors import ConfigError
+from gossamer.core.event import Envelope, Wishes
+from gossamer.simulator.models import LinkModel
+from gossamer.simulator.rules import ClockSkew, Loss, Pause
+from gossamer.simulator.scenario import Channel, Publish, Result, Scenario, Subscribe, run
+from gossamer.simulator.topology import Network
+from gossamer.templates.reliable import Acks, Have, Missing, Reliable, ReliableSettings
+from gossamer.testing.fake import FakeContext, parcel
+
+from .worlds import CHANNEL, Net
+
+TEMPLATES = {"reliable": Reliable}
+
+
+def line(names: str = "abcd", settings: dict[str, Any] | None = None, **more: Any) -> Net:
+    return Net(Reliable, pairwise(names), settings, **more)
+
+
+def settled(names: str = "abcd", settings: dict[str, Any] | None = None, **more: Any) -> Net:
+    """A line of nodes that all subscribe, with the first about to publish, after ten quiet seconds."""
+    net = line(names, settings, **more)
+    net.subscribe(names)
+    net.publish(names[0], start=5.0)
+    net.world.run(10)
+    assert all(net.got[node, names[0]] == [1] for node in names)
+    net.said.clear()
+    return net
+
+
+def whole(numbers: list[int]) -> bool:
+    """Whether numbers follow each other, whatever the first is."""
+    return numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+# loss
+
+
+def lossy(kind: str, seed: int, nodes: int = 7) -> Result:
+    scenario = Scenario(
+        name="half",
+        network=Network(kind=kind, nodes=nodes),  # type: ignore[arg-type]
+        duration=60.0,
+        link=LinkModel(loss=0.5),
+        channel=(Channel(CHANNEL, "reliable"),),
+        publish=(Publish(CHANNEL, 5.0, pick=2, poisson=True, size=1000, start=10.0, end=25.0),),
+        subscribe=(Subscribe(CHANNEL),),
+    )
+    return run(scenario, seed, templates=TEMPLATES)
+
+
+@pytest.mark.parametrize("kind", ["tree", "line", "random", "star"])
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_at_half_of_all_items_lost_everybody_gets_everything_in_order(kind: str, seed: int) -> None:
+    result = lossy(kind, seed)
+    assert result.drops["lost on the way"] > 500
+    assert result.expected > 500
+    assert (result.delivered, result.violations, result.missed) == (result.expected, 0, 0)
+    assert result.control_bytes < result.data_bytes
+
+
+def test_a_lossy_link_near_a_leaf_is_repaired_by_the_node_before_it_and_never_by_the_source() -> None:
+    net = line("abcd", lossy={("c", "d"): LinkModel(loss=0.5)})
+    net.subscribe("abcd")
+    net.publish("a", 200, start=10.0, every=0.05)
+    net.world.run(40)
+    assert net.got["d", "a"] == list(range(1, 201))
+    assert net.at("c").repaired > 50
+    assert (net.at("a").repaired, net.at("b").repaired) == (0, 0)
+    assert net.said["a", "b", "Parcel"] == 200, "each parcel once"
+
+
+def test_a_hole_is_asked_for_one_hop_up_only() -> None:
+    net = settled()
+    net.world.add_rule(Loss(senders=("c",), receivers=("d",), items=("parcel",), start=10.0, end=10.5))
+    net.publish("a", 10, start=10.0)
+    net.world.run(20)
+    asked = {(a, b) for a, b, kind in net.said if kind == "Missing"}
+    assert asked == {("d", "c")}
+    assert net.got["d", "a"] == list(range(1, 12))
+
+
+def test_a_middle_node_that_lacks_a_parcel_too_asks_for_it_itself_and_passes_it_on() -> None:
+    net = settled()
+    net.world.add_rule(Loss(senders=("a",), receivers=("b",), items=("parcel",), start=10.0, end=10.5))
+    net.publish("a", 10, start=10.0)
+    net.world.run(20)
+    assert net.at("a").repaired == net.at("b").repaired + net.at("a").repaired == 5
+    assert all(net.got[node, "a"] == list(range(1, 12)) for node in "abcd")
+
+
+def test_the_last_parcel_of_all_is_repaired_though_nothing_follows_it() -> None:
+    net = settled()
+    net.world.add_rule(Loss(items=("parcel",), start=10.0, end=10.05))
+    net.publish("a", 1, start=10.0)
+    net.world.run(20)
+    assert net.got["d", "a"] == [1, 2]
+
+
+def test_when_all_have_everything_nothing_is_said_any_more() -> None:
+    net = settled("abcd", {"refresh": 1000.0})
+    net.publish("a", 10, start=10.0)
+    net.world.run(20)
+    net.said.clear()
+    net.world.run(200)
+    assert not net.said
+
+
+# acknowledgements
+
+
+def test_acknowledgements_merge_so_that_the_source_hears_its_tree_neighbours_only() -> None:
+    edges = [("s", "l"), ("s", "r"), ("l", "l1"), ("l", "l2"), ("r", "r1"), ("r", "r2")]
+    net = Net(Reliable, edges)
+    nodes = [*"slr", "l1", "l2", "r1", "r2"]
+    net.subscribe(nodes)
+    net.publish("s", 100, start=10.0, every=0.1)
+    net.world.run(10)
+    net.said.clear()
+    net.world.run(30)
+    heard = net.heard("s", "Acks")
+    assert heard.keys() == {"l", "r"}
+    beats = 10 / min(ReliableSettings().ack, ReliableSettings().repair)
+    assert all(count <= beats + 3 for count in heard.values()), "one per beat, however many are behind"
+    assert not net.at("s").streams["s", 1].held
+
+
+def test_one_acknowledgement_covers_all_sources_behind_a_neighbour() -> None:
+    net = line("abcd")
+    net.subscribe("abcd")
+    for source in "ab":
+        net.publish(source, 50, start=10.0)
+    net.world.run(10)
+    net.said.clear()
+    net.world.run(20)
+    (messages,) = net.heard("c", "Acks").values()
+    assert messages <= 5.0 / 0.2 + 5, "not one for each of two sources"
+
+
+def test_an_acknowledgement_about_another_tree_does_not_count() -> None:
+    net = settled("ab")
+    net.world.add_rule(Loss(senders=("b",), items=("control",), start=10.0))
+    net.publish("a", 3, start=10.0)
+    net.world.run(11)
+    template, stream = net.at("a"), net.at("a").streams["a", 1]
+    before = dict(stream.behind)
+    epoch, counter = template.group.version
+    template.acks(net.ctx("a"), Acks(epoch, counter - 1, (("a", 1, 4),)), "b")
+    assert stream.behind == before
+    template.acks(net.ctx("a"), Acks(epoch, counter, (("a", 1, 4),)), "b")
+    assert stream.behind == {"b": 4}
+
+
+def test_after_the_tree_has_changed_a_source_waits_for_what_everybody_says_about_the_new_one() -> None:
+    net = settled("abc")
+    net.publish("a", 5, start=10.0)
+    net.world.run(12)
+    stream = net.at("a").streams["a", 1]
+    assert stream.complete == 6
+    stream.unsure()
+    assert stream.complete is None
+
+
+# the window
+
+
+def test_publishers_wait_for_the_slowest_member_and_go_on_when_it_has_caught_up() -> None:
+    net = settled("abc", {"send_window": 8})
+    net.world.add_rule(Loss(senders=("b",), receivers=("c",), start=10.0, end=20.0))
+    net.publish("a", 8, start=10.0, every=0.01)
+    net.world.run(11)
+    assert net.obstacle("a") == f"the slowest member of {CHANNEL!r}"
+    assert net.obstacle("b") is None
+    net.world.run(19)
+    assert net.obstacle("a") is not None
+    net.world.run(25)
+    assert net.obstacle("a") is None
+    assert net.got["c", "a"] == list(range(1, 10))
+
+
+def test_no_node_keeps_more_than_the_window() -> None:
+    scenario = Scenario(
+        name="window",
+        network=Network(kind="line", nodes=5),
+        duration=60.0,
+        link=LinkModel(loss=0.5),
+        channel=(Channel(CHANNEL, "reliable", {"send_window": 16}),),
+        publish=(Publish(CHANNEL, 50.0, nodes=("n1",), start=10.0, end=30.0),),
+        subscribe=(Subscribe(CHANNEL),),
+    )
+    result = run(scenario, 1, templates={"reliable": Watched})
+    assert (result.delivered, result.violations) == (result.expected, 0)
+    assert 8 < Watched.most <= 16
+
+
+class Watched(Reliable[ReliableSettings]):
+    """Reliable that notes how much it has ever kept of one source."""
+
+    most = 0
+
+    def advance(self, ctx: Any, stream: Any, sender: str | None) -> None:
+        super().advance(ctx, stream, sender)
+        Watched.most = max(Watched.most, len(stream.held))
+
+
+# laggards
+
+
+def test_a_member_that_does_not_advance_is_dropped_and_learns_it() -> None:
+    net = settled("abc", {"laggard": 5.0, "send_window": 16})
+    net.world.add_rule(Pause(node="c", start=10.0, end=30.0))
+    net.publish("a", 100, start=10.0, every=0.2)
+    net.world.run(29)
+    assert net.gaps == {}, "it has no way to learn it yet"
+    assert net.obstacle("a") is None
+    assert net.got["b", "a"][-1] > 90, "the others went on without it"
+    net.publish("a", 50, start=31.0, every=0.2)
+    net.world.run(60)
+    assert net.gaps == {"c": ["a"]}
+    assert net.ledger.counts.violations == 0
+    assert net.got["c", "a"][-1] == net.got["b", "a"][-1] == 151
+
+
+def test_a_member_that_is_slow_but_advances_is_not_dropped() -> None:
+    net = settled("abc", {"laggard": 5.0, "send_window": 16})
+    net.world.add_rule(Loss(senders=("b",), receivers=("c",), probability=0.8, start=10.0))
+    net.publish("a", 16, start=10.0, every=0.01)
+    net.world.run(120)
+    assert net.gaps == {}
+    assert net.got["c", "a"] == list(range(1, 18))
+
+
+def test_who_was_paused_or_has_a_wrong_clock_drops_nobody() -> None:
+    net = settled("abc", {"laggard": 5.0})
+    net.world.add_rule(Pause(node="b", start=10.5, end=14.0))
+    net.world.add_rule(ClockSkew(node="a", offset=3600.0, start=12.0))
+    net.world.add_rule(ClockSkew(node="b", offset=-3600.0, start=13.0))
+    net.publish("a", 100, start=10.0, every=0.1)
+    net.world.run(60)
+    assert net.gaps == {}
+    assert all(net.got[node, "a"] == list(range(1, 102)) for node in "abc")
+
+
+# deadlines
+
+
+def test_an_expired_parcel_closes_its_gap_and_is_not_delivered() -> None:
+    net = settled("abc")
+    net.world.add_rule(Loss(senders=("b",), receivers=("c",), items=("parcel",), start=10.0, end=11.0))
+    brief = Envelope(wishes=Wishes(expiry=0.5))
+    net.world.publish("a", CHANNEL, b"brief", brief)
+    net.world.publish("a", CHANNEL, b"lasting")
+    net.world.run(20)
+    assert net.got["b", "a"] == [1, 2, 3]
+    assert net.got["c", "a"] == [1, 3]
+    assert net.gaps == {}
+    assert net.world.drops["expired"] == 1
+    assert not net.at("a").streams["a", 1].held
+
+
+# nodes below
+
+
+def test_nodes_below_a_server_get_everything_too_whatever_is_lost() -> None:
+    net = Net(Reliable, [("a", "b"), ("b", "c")], below={"x": "c", "y": "c"}, link=LinkModel(loss=0.3), seed=5)
+    net.subscribe("axy")
+    net.world.run(10)
+    net.publish("a", 50, start=15.0)
+    net.publish("x", 50, start=15.0)
+    net.world.run(60)
+    for node in "axy":
+        for source in "ax":
+            numbers = net.got[node, source]
+            assert numbers == list(range(1, 51)), (node, source, numbers)
+    assert net.ledger.counts.violations == 0
+
+
+def test_a_node_below_that_does_not_listen_gets_nothing() -> None:
+    net = Net(Reliable, [("a", "b")], below={"x": "b", "y": "b"})
+    net.subscribe("x")
+    net.world.run(5)
+    net.publish("a", 10)
+    net.world.run(20)
+    assert net.got["x", "a"] == list(range(1, 11))
+    assert net.heard("y", "Parcel") == {}
+
+
+def test_a_node_that_moves_to_another_server_misses_nothing_that_the_source_still_keeps() -> None:
+    net = Net(Reliable, [("a", "b"), ("a", "c")], below={"x": "b"})
+    net.world.link("x", "c")
+    net.subscribe("abcx")
+    net.world.run(5)
+    net.publish("a", 50, start=5.0)
+    net.world.at(7.0, lambda: _move(net))
+    net.world.run(30)
+    assert net.got["x", "a"] == list(range(1, 51))
+
+
+def _move(net: Net) -> None:
+    net.world.unlink("x", "b")
+    net.world.set("b", "below", ())
+    net.world.set("c", "below", ("x",))
+    net.world.set("x", SERVER, "c")
+
+
+# coming and going
+
+
+def test_who_joins_late_begins_somewhere_and_then_misses_nothing() -> None:
+    net = line("abcd", link=LinkModel(loss=0.2))
+    net.subscribe("abc")
+    net.publish("a", 200, start=5.0)
+    net.world.run(12)
+    net.subscribe("d")
+    net.world.run(60)
+    assert whole(net.got["d", "a"])
+    assert net.got["d", "a"][-1] == 200
+    assert net.got["d", "a"][0] > 50
+    assert net.gaps == {}
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.2, 0.5])
+@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("away", [0.5, 4.0, 20.0])
+def test_when_a_middle_node_crashes_and_comes_back_the_others_miss_nothing(
+    seed: int, loss: float, away: float
+) -> None:
+    net = Net(
+        Reliable,
+        [("a", "b"), ("b", "c"), ("c", "d"), ("b", "e")],
+        {"refresh": 5.0},
+        seed=seed,
+        link=LinkModel(loss=loss),
+    )
+    net.subscribe("abcde")
+    net.publish("a", 200, start=10.0)
+    net.publish("d", 200, start=10.0)
+    net.world.run(15)
+    net.world.crash("b")
+    net.world.run(15 + away)
+    net.world.restart("b")
+    net.subscribe("b")
+    net.world.run(120)
+    assert net.gaps == {}
+    assert net.ledger.counts.violations == 0
+    for node in "acde":
+        for source in "ad":
+            assert net.got[node, source] == list(range(1, 201)), (node, source, net.got[node, source])
+
+
+def test_a_source_that_comes_back_begins_a_stream_of_its_own() -> None:
+    net = settled("abc", {"refresh": 5.0})
+    net.world.crash("a")
+    net.world.run(15)
+    net.world.restart("a")
+    net.world.run(25)
+    net.publish("a", 10, start=25.0)
+    net.world.run(40)
+    assert net.got["c", "a"] == [1, *range(1, 11)]
+    assert net.at("c").streams.keys() >= {("a", 2)}
+
+
+# one node at a time
+
+
+def test_a_second_copy_and_an_own_parcel_are_dropped() -> None:
+    ctx = FakeContext("m", neighbours="ab")
+    template = Reliable(ReliableSettings())
+    template.on_parcel(ctx, parcel("a"), "a")
+    ctx.clear()
+    for copy in (parcel("a"), parcel("m")):
+        template.on_parcel(ctx, copy, "a")
+    assert [reason for _, reason in ctx.dropped()] == ["seen before", "seen before"]
+    assert ctx.delivered() == []
+
+
+def test_nothing_is_delivered_before_its_beginning_is_known() -> None:
+    ctx = FakeContext("m", neighbours="ab")
+    template = Reliable(ReliableSettings())
+    template.on_open(ctx)
+    template.on_parcel(ctx, parcel("a", 4), "a")
+    assert ctx.delivered() == []
+
+
+def test_a_stranger_cannot_say_where_a_stream_begins() -> None:
+    net = settled("abc")
+    net.at("b").have(net.ctx("b"), Have("a", 1, 100, 100), "c")
+    assert net.at("b").streams["a", 1].next == 2
+
+
+def test_a_request_about_an_unknown_source_is_ignored() -> None:
+    ctx = FakeContext("m", neighbours="ab")
+    Reliable(ReliableSettings()).missing(ctx, Missing("z", 1, ((1, 5),)), "a")
+    assert ctx.effects == []
+
+
+def test_a_request_for_very_many_parcels_is_cut() -> None:
+    net = settled("ab", {"refresh": 1000.0})
+    net.at("a").missing(net.ctx("a"), Missing("a", 1, ((1, 2**63 - 1),)), "b")
+    assert len(net.at("a").streams["a", 1].wanted) <= 64
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [({"send_window": 1}, "send_window"), ({"repair": 0}, "repair"), ({"laggard": -1}, "laggard")],
+)
+def test_settings_out_of_range_name_their_key(settings: dict[str, Any], key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Reliable.parse(settings)
+    assert caught.value.key == key
