@@ -154,9 +154,9 @@ def test_an_acknowledgement_about_another_tree_does_not_count() -> None:
     template, stream = net.at("a"), net.at("a").streams["a", 1]
     before = dict(stream.behind)
     epoch, counter = template.group.version
-    template.acks(net.ctx("a"), Acks(epoch, counter - 1, (("a", 1, 4),)), "b")
+    template.acks(net.ctx("a"), Acks(epoch, counter - 1, (("a", 1, 4, 4),)), "b")
     assert stream.behind == before
-    template.acks(net.ctx("a"), Acks(epoch, counter, (("a", 1, 4),)), "b")
+    template.acks(net.ctx("a"), Acks(epoch, counter, (("a", 1, 4, 4),)), "b")
     assert stream.behind == {"b": 4}
 
 
@@ -271,7 +271,9 @@ def test_an_expired_parcel_closes_its_gap_and_is_not_delivered() -> None:
 
 
 def test_nodes_below_a_server_get_everything_too_whatever_is_lost() -> None:
-    net = Net(Reliable, [("a", "b"), ("b", "c")], below={"x": "c", "y": "c"}, link=LinkModel(loss=0.3), seed=5)
+    net = Net(
+        Reliable, [("a", "b"), ("b", "c")], below={"x": "c", "y": "c"}, link=LinkModel(loss=0.3), seed=5
+    )
     net.subscribe("axy")
     net.world.run(10)
     net.publish("a", 50, start=15.0)
@@ -330,7 +332,7 @@ def test_who_joins_late_begins_somewhere_and_then_misses_nothing() -> None:
 
 @pytest.mark.parametrize("loss", [0.0, 0.2, 0.5])
 @pytest.mark.parametrize("seed", range(1, 6))
-@pytest.mark.parametrize("away", [0.5, 4.0, 20.0])
+@pytest.mark.parametrize("away", [0.5, 4.0, 12.0])
 def test_when_a_middle_node_crashes_and_comes_back_the_others_miss_nothing(
     seed: int, loss: float, away: float
 ) -> None:

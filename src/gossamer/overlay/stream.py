@@ -46,6 +46,7 @@ class Stream:
         "low",
         "moved",
         "next",
+        "reached",
         "wanted",
     )
 
@@ -58,7 +59,9 @@ class Stream:
         self.held: dict[int, Parcel] = {}
         self.behind: dict[str, int | None] = {}
         self.moved: dict[str, int] = {}
-        """When each neighbour last moved forward, or came."""
+        """When each neighbour last moved forward, or came, or said that it itself has everything."""
+        self.reached: dict[str, int] = {}
+        """What each neighbour itself has, whoever lags behind it."""
         self.expelled: set[str] = set()
         """Neighbours that nobody waits for any more."""
         self.acked: tuple[int, str] = (-1, "")
@@ -122,6 +125,7 @@ class Stream:
         if new or len(here) != len(self.behind):
             self.behind = {name: self.behind.get(name) for name in here}
             self.moved = {name: self.moved.get(name, now) for name in here}
+            self.reached = {name: self.reached.get(name, 0) for name in here}
             self._told = {name: self._told.get(name, now) for name in here}
         return new
 
@@ -129,12 +133,15 @@ class Stream:
         """The tree has changed: whatever neighbours said of those behind them no longer counts."""
         self.behind = dict.fromkeys(self.behind)
 
-    def hear(self, name: str, number: int, now: int) -> None:
-        """All behind a neighbour have everything up to a number."""
+    def hear(self, name: str, number: int, own: int, now: int) -> None:
+        """All behind a neighbour have everything up to a number, and it itself up to another."""
         if name in self.behind:
             before = self.behind[name]
             if before is None or number > before:
                 self.behind[name] = number
+                self.moved[name] = now
+            if own >= self.high or own > self.reached.get(name, 0):
+                self.reached[name] = own
                 self.moved[name] = now
 
     @property
@@ -180,6 +187,12 @@ class Stream:
             for name, number in self.behind.items()
             if (number is None or number < self.high) and now - self.moved[name] > patience
         ]
+
+    def expel(self, name: str) -> None:
+        """Wait no longer for a neighbour; should it come back, it comes as a new one."""
+        self.expelled.add(name)
+        for known in (self.behind, self.moved, self.reached, self._told):
+            known.pop(name, None)
 
 
 def ranges(numbers: list[int]) -> tuple[tuple[int, int], ...]:

@@ -42,14 +42,15 @@ class Have(Message, frozen=True):
 
 
 class Acks(Message, frozen=True):
-    """One hop towards sources: I and all behind me have everything up to these numbers.
+    """One hop towards sources: I and all behind me have everything up to a number, I myself up to another.
 
-    The tree's version says who "all" are: an answer about another tree does not count.
+    The tree's version says who "all" are: an answer about another tree does not count. Since each says what
+    it has itself, only the node next to a laggard takes it for one.
     """
 
     epoch: Number
     counter: Number
-    positions: Annotated[tuple[tuple[Name, Number, Number], ...], Meta(max_length=MAX_STREAMS)]
+    positions: Annotated[tuple[tuple[Name, Number, Number, Number], ...], Meta(max_length=MAX_STREAMS)]
 
 
 class Dropped(Message, frozen=True):
@@ -247,15 +248,17 @@ class Reliable(Multicast[S]):
         self._release(ctx, stream)
         return not stream.next or stream.next <= stream.high or stream.waiting
 
-    def _acknowledge(self, ctx: Context, keys: Iterable[Key]) -> None:
-        """One message per neighbour for all the sources behind it."""
-        said: dict[str, list[tuple[str, int, int]]] = {}
+    def _acknowledge(self, ctx: Context, keys: Iterable[Key], reminded: bool = False) -> None:
+        """One message per neighbour for all the sources behind it; who is reminded answers in any case."""
+        said: dict[str, list[tuple[str, int, int, int]]] = {}
         for key in keys:
             stream = self.streams[key]
             above, complete = self.upstream(ctx, stream), stream.complete
+            if complete is None and reminded:
+                complete = 0
             if above is not None and complete is not None and (complete, above) != stream.acked:
                 stream.acked = (complete, above)
-                said.setdefault(above, []).append((*key, complete))
+                said.setdefault(above, []).append((*key, complete, max(0, stream.next - 1)))
         for above, positions in said.items():
             ctx.send(above, Acks(*self.group.version, tuple(positions)))
 
@@ -264,12 +267,12 @@ class Reliable(Multicast[S]):
         peer = on_backbone(ctx) and sender in self.group.neighbours(ctx)
         if peer and (acks.epoch, acks.counter) != self.group.version:
             return
-        for source, incarnation, number in acks.positions:
+        for source, incarnation, number, own in acks.positions:
             stream = self.streams.get((source, incarnation))
             if stream is not None:
                 if number >= stream.low - 1:
                     stream.expelled.discard(sender)
-                stream.hear(sender, number, self._time)
+                stream.hear(sender, number, own, self._time)
                 self._release(ctx, stream)
 
     @on(Have)
@@ -283,7 +286,7 @@ class Reliable(Multicast[S]):
         self.advance(ctx, stream, sender)
         stream.high = max(stream.high, have.high)
         stream.acked = (-1, "")
-        self._acknowledge(ctx, [key])
+        self._acknowledge(ctx, [key], reminded=True)
         self._tick(ctx)
 
     @on(Missing)
@@ -311,8 +314,7 @@ class Reliable(Multicast[S]):
 
     def _expel(self, ctx: Context, key: Key, stream: Stream, neighbour: str) -> None:
         """Stop waiting for a neighbour, and tell it."""
-        stream.behind.pop(neighbour, None)
-        stream.expelled.add(neighbour)
+        stream.expel(neighbour)
         ctx.send(neighbour, Dropped(key[0], key[1]))
 
     @on(Dropped)
