@@ -1,0 +1,203 @@
+"""The window of one source, beside a model that keeps everything and counts slowly."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from gossamer.overlay.stream import Stream, ranges
+from gossamer.testing.fake import parcel
+
+NUMBERS = st.integers(1, 12)
+NAMES = st.sampled_from("xyz")
+PATIENCE = 10
+
+
+def numbers(stream: Stream) -> list[int]:
+    return [each.stamp.sequence for each in stream.ready()]
+
+
+class AgainstTheModel(RuleBasedStateMachine):
+    """Parcels, beginnings and words of neighbours in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0
+        self.stream = Stream("s")
+        self.came: set[int] = set()
+        self.delivered: list[int] = []
+        self.first = 0
+        self.said: dict[str, int | None] = {}
+        self.least = 0
+        """Below this everything may have been forgotten."""
+
+    @rule(number=NUMBERS)
+    def parcel_comes(self, number: int) -> None:
+        new = self.stream.add(parcel("s", number))
+        known = number in self.came or (self.first and number < self._next)
+        assert new == (not known)
+        if new:
+            self.came.add(number)
+        self._deliver()
+
+    @rule(base=NUMBERS)
+    def source_says_where_it_begins(self, base: int) -> None:
+        whole = self.stream.begin(base)
+        skips = base > self._next
+        assert whole == (not skips or not self.delivered)
+        if skips:
+            self.first = base
+            self.came |= set(range(1, base))
+            self._skipped = base
+        self._deliver()
+
+    _skipped = 0
+
+    @property
+    def _next(self) -> int:
+        return max(self._skipped, self.delivered[-1] + 1 if self.delivered else 0)
+
+    def _deliver(self) -> None:
+        expected = []
+        if self.first:
+            number = self._next
+            while number in self.came:
+                expected.append(number)
+                number += 1
+        got = numbers(self.stream)
+        assert got == expected
+        self.delivered += got
+
+    @rule(names=st.sets(NAMES))
+    def neighbours_change(self, names: set[str]) -> None:
+        new = self.stream.neighbours(sorted(names), self.now)
+        assert set(new) == names - self.said.keys()
+        self.said = {name: self.said.get(name) for name in names}
+
+    @rule(name=NAMES, number=NUMBERS)
+    def neighbour_says(self, name: str, number: int) -> None:
+        self.stream.hear(name, number, number, self.now)
+        if name in self.said:
+            self.said[name] = max(number, self.said[name] or 0)
+
+    @rule()
+    def tree_changes(self) -> None:
+        self.stream.unsure()
+        self.said = dict.fromkeys(self.said)
+
+    @rule()
+    def release(self) -> None:
+        self.stream.release()
+        if self.stream.complete is not None:
+            self.least = max(self.least, self.stream.complete + 1)
+
+    @rule(passed=st.integers(1, 2 * PATIENCE))
+    def time_passes(self, passed: int) -> None:
+        self.now += passed
+
+    @invariant()
+    def it_keeps_what_somebody_may_still_need(self) -> None:
+        for number in self.came:
+            if number >= max(self.least, self._skipped):
+                assert number in self.stream.held
+
+    @invariant()
+    def it_asks_for_holes_and_nothing_else(self) -> None:
+        asked = set(self.stream.missing(10**9 + self.now, 0, 100))
+        highest = max((number for number in self.came), default=0)
+        holes = set(range(self._next, highest + 1)) - self.came if self.first else set()
+        assert asked == holes
+
+    @invariant()
+    def it_is_complete_up_to_the_slowest(self) -> None:
+        if not self.first or None in self.said.values():
+            assert self.stream.complete is None
+        else:
+            known = [number for number in self.said.values() if number is not None]
+            assert self.stream.complete == min([self._next - 1, *known])
+
+
+TestAgainstTheModel = AgainstTheModel.TestCase
+TestAgainstTheModel.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+
+
+# one by one
+
+
+def begun(*names: str, high: int = 0) -> Stream:
+    stream = Stream("s", 1)
+    stream.neighbours(names, 0)
+    for number in range(1, high + 1):
+        stream.add(parcel("s", number))
+    list(stream.ready())
+    return stream
+
+
+def test_what_is_asked_for_is_not_asked_for_again_at_once() -> None:
+    stream = begun()
+    stream.add(parcel("s", 3))
+    assert stream.missing(0, PATIENCE, 10) == [1, 2]
+    assert stream.missing(PATIENCE - 1, PATIENCE, 10) == []
+    assert stream.missing(PATIENCE, PATIENCE, 10) == [1, 2]
+
+
+def test_no_more_is_asked_for_than_fits_and_the_rest_later() -> None:
+    stream = begun()
+    stream.add(parcel("s", 6))
+    assert stream.missing(0, PATIENCE, 3) == [1, 2, 3]
+    assert stream.missing(0, PATIENCE, 3) == [4, 5]
+
+
+def test_what_others_asked_for_is_asked_for_and_taken_though_it_is_old() -> None:
+    stream = begun(high=5)
+    stream.release()
+    stream.wanted[2] = {"x"}
+    assert stream.missing(0, PATIENCE, 10) == [2]
+    assert stream.add(parcel("s", 2))
+    assert numbers(stream) == []
+
+
+def test_who_is_behind_and_still_is_reminded_again_and_again() -> None:
+    stream = begun("x", "y", high=3)
+    stream.hear("x", 3, 3, 0)
+    assert stream.silent(PATIENCE - 1, PATIENCE) == []
+    assert stream.silent(PATIENCE, PATIENCE) == ["y"]
+    assert stream.silent(PATIENCE, PATIENCE) == []
+    assert stream.silent(2 * PATIENCE, PATIENCE) == ["y"]
+
+
+def test_a_laggard_is_who_itself_does_not_move() -> None:
+    stream = begun("x", "y", "z", high=3)
+    stream.hear("x", 1, 3, PATIENCE)
+    stream.hear("y", 1, 2, PATIENCE)
+    assert stream.laggards(PATIENCE + 1, PATIENCE) == ["z"]
+    stream.hear("x", 1, 3, 2 * PATIENCE)
+    stream.hear("y", 1, 2, 2 * PATIENCE)
+    assert stream.laggards(2 * PATIENCE + 1, PATIENCE) == ["y", "z"], "x waits for somebody behind it"
+
+
+def test_who_has_everything_is_no_laggard_however_long_it_is_silent() -> None:
+    stream = begun("x", high=3)
+    stream.hear("x", 3, 3, 0)
+    assert stream.laggards(1000 * PATIENCE, PATIENCE) == []
+    assert not stream.waiting
+
+
+def test_who_was_expelled_holds_nobody_up_and_comes_back_as_a_new_one() -> None:
+    stream = begun("x", high=3)
+    assert stream.complete is None
+    stream.expel("x")
+    assert stream.complete == 3
+    assert stream.neighbours(["x"], PATIENCE) == []
+    stream.expelled.discard("x")
+    assert stream.neighbours(["x"], 3 * PATIENCE) == ["x"]
+    assert stream.laggards(4 * PATIENCE, PATIENCE) == []
+
+
+@given(st.sets(st.integers(0, 200)))
+def test_ranges_say_the_same_in_fewer_words(some: set[int]) -> None:
+    found = ranges(list(some))
+    assert [number for first, count in found for number in range(first, first + count)] == sorted(some)
+    ends = [first + count for first, count in found]
+    assert all(end < first for end, (first, _) in zip(ends, found[1:], strict=False)), "no two of them touch"
