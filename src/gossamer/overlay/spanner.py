@@ -100,7 +100,7 @@ def spanner(links: Links, factor: float) -> dict[Edge, int]:
 
 
 def spanning_edges(links: Links, factor: float) -> list[Edge]:
-    """Edges of the tree of shortest ways through the spanner, from its centre; the links must be connected."""
+    """Edges of the tree of shortest ways through the spanner, from its centre; the links are connected."""
     graph = spanner(links, factor)
     index = _index(graph)
     names = list(index)
@@ -218,7 +218,7 @@ def _adjacency(links: Links, index: Mapping[str, int]) -> Adjacency:
 
 
 def _within(near: Adjacency, start: int, reach: int) -> dict[int, int]:
-    """Distances of all nodes that are no farther than ``reach``; neighbours must come in order of distance."""
+    """Distances of all nodes that are no farther than ``reach``; neighbours come in order of distance."""
     found: dict[int, int] = {}
     tried = {start: 0}
     heap = [(0, start)]

@@ -38,7 +38,7 @@ from gossamer.simulator import rules
 from gossamer.simulator.clock import NETWORK, TIMER, Clock
 from gossamer.simulator.dice import SeededDice
 from gossamer.simulator.host import Host, Way
-from gossamer.simulator.models import FULL
+from gossamer.simulator.models import FULL, LinkModel
 from gossamer.simulator.storage import Storage
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ class Carrier:
         Who waits for the reply to a call.
     storage
         The disks of the nodes.
+    reach
+        Makes the model of a link between two nodes that were never joined; None lets them be apart.
     """
 
     def __init__(self, world: World, clock: Clock, dice: SeededDice) -> None:
@@ -77,6 +79,7 @@ class Carrier:
         self.taps: list[Tap] = []
         self.calls: dict[int, Callable[[Reply], None]] = {}
         self.storage = Storage(self, clock, world.dice("storage"))
+        self.reach: Callable[[str, str], LinkModel] | None = None
         self._world = world
         self._clock = clock
         self._dice = dice
@@ -194,6 +197,8 @@ class Carrier:
             for tap in self.taps:
                 tap(host.name, peer, item)
             way = host.ways.get(peer)
+            if way is None and self.reach is not None:
+                way = self._open(host, peer)
             if way is None or not way.up:
                 assert host.engine is not None
                 self.lose(host, host.engine, peer, item, NO_LINK)
@@ -201,6 +206,15 @@ class Carrier:
                 self.messages[kind] += 1
                 self.bytes[kind] += size
                 self._transmit(host, way, item, size, kind)
+
+    def _open(self, host: Host, peer: str) -> Way | None:
+        """A lane that comes about when it is first used."""
+        receiver = self.hosts.get(peer)
+        if receiver is None or receiver is host or self.reach is None or host.engine is None:
+            return None
+        way = host.ways[peer] = Way(self.reach(host.name, peer), host, host.engine, receiver)
+        way.up = True
+        return way
 
     def _transmit(self, host: Host, way: Way, item: Item, size: int, kind: str) -> None:
         extra, copies = 0, 0

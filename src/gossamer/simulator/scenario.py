@@ -6,7 +6,7 @@ Bad files fail before anything runs, with a ConfigError that names the key.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,19 +15,22 @@ from msgspec import Meta
 
 from gossamer.catalog import templates as installed_templates
 from gossamer.core.config import parse
-from gossamer.core.context import TREE
-from gossamer.core.errors import ConfigError, LocalError
+from gossamer.core.context import CONTACTS, TREE
+from gossamer.core.errors import ConfigError
 from gossamer.core.event import DEFAULT_PRIORITY, MAX_PAYLOAD, Criteria, Wishes, check_attributes
 from gossamer.core.names import check_channel
 from gossamer.core.template import Template
 from gossamer.core.trace import Row
+from gossamer.overlay.monitor import MonitorSettings, monitor
 from gossamer.simulator import rules
 from gossamer.simulator.agents import Publisher, Subscriber
 from gossamer.simulator.checks import CHECKS, Check, Ledger, Violation
 from gossamer.simulator.dice import SeededDice
+from gossamer.simulator.field import Field
+from gossamer.simulator.keys import after, naming
 from gossamer.simulator.models import LinkModel, NodeModel, Probability
 from gossamer.simulator.recording import Recording
-from gossamer.simulator.topology import Network, layout, spanning
+from gossamer.simulator.topology import Network, layout, named, spanning
 from gossamer.simulator.world import World
 
 STEPS = 100
@@ -103,6 +106,9 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         The file's name without its ending if not given.
     detection
         Seconds after which neighbours notice a crash.
+    monitor
+        Whether the nodes of a field run the monitoring services, which find the tree; or a table of their
+        settings.
     file
         Where it was loaded from; ``load`` sets it.
     """
@@ -111,6 +117,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     duration: Annotated[float, Meta(gt=0, le=1e9)]
     name: Annotated[str, Meta(max_length=64, pattern=r"^[A-Za-z0-9_.-]*$")] = ""
     detection: Annotated[float, Meta(ge=0, le=86_400)] = 1.0
+    monitor: bool | MonitorSettings = False
     link: LinkModel = LinkModel()
     node: NodeModel = NodeModel()
     channel: tuple[Channel, ...] = ()
@@ -272,10 +279,11 @@ class _Builder:
             link=scenario.link,
             node=scenario.node,
             detection=scenario.detection,
+            services=_services(scenario),
         )
         if ledger is not None:
             self.world.add_witness(ledger)
-        self._network(scenario.network)
+        self._network(scenario.network, bool(scenario.monitor))
         self.channels = {channel.name for channel in scenario.channel}
         for index, channel in enumerate(scenario.channel):
             self._channel(channel, f"channel[{index}]")
@@ -286,9 +294,12 @@ class _Builder:
         for index, publish in enumerate(scenario.publish):
             self._publish(publish, f"publish[{index}]")
 
-    def _network(self, network: Network) -> None:
+    def _network(self, network: Network, monitored: bool) -> None:
         seed = self.seed if network.seed is None else network.seed
-        with _naming("network"):
+        if network.kind == "field":
+            self._field(network, SeededDice(seed, label="topology"), monitored)
+            return
+        with naming("network"):
             names, edges = layout(network, SeededDice(seed, label="topology"))
             for name in names:
                 self.world.add_node(name)
@@ -297,17 +308,28 @@ class _Builder:
             self.world.link(a, b)
         self.world.set(None, TREE, tree)
 
+    def _field(self, network: Network, dice: SeededDice, monitored: bool) -> None:
+        names = named(network)
+        field = Field(names, network.base, network.scale, dice)
+        for name in names:
+            self.world.add_node(name)
+        self.world.spread(field)
+        for name, contacts in field.contacts(network.contacts, dice).items():
+            self.world.set(name, CONTACTS, contacts)
+        if not monitored:
+            self.world.set(None, TREE, field.tree())
+
     def _channel(self, channel: Channel, key: str) -> None:
         if channel.template not in self.templates:
             known = ", ".join(sorted(self.templates))
             raise ConfigError(
                 f"there is no template {channel.template!r}; known: {known}", key=f"{key}.template"
             )
-        with _naming(f"{key}.name"):
+        with naming(f"{key}.name"):
             check_channel(channel.name)
-        with _naming(f"{key}.settings"):
+        with naming(f"{key}.settings"):
             self.templates[channel.template].parse(dict(channel.settings))
-        with _naming(f"{key}.name"):
+        with naming(f"{key}.name"):
             self.world.open(channel.name, channel.template, channel.settings)
 
     def _publish(self, publish: Publish, key: str) -> None:
@@ -315,11 +337,11 @@ class _Builder:
             name: values if isinstance(values, tuple) else (values,)
             for name, values in publish.attributes.items()
         }
-        with _naming(f"{key}.attributes"):
+        with naming(f"{key}.attributes"):
             for name, values in attributes.items():
                 for value in values:
                     check_attributes({name: value})
-        _after(publish.start, publish.end, f"{key}.end")
+        after(publish.start, publish.end, f"{key}.end")
         for node in self._chosen(publish, key):
             Publisher(
                 self.world,
@@ -337,9 +359,9 @@ class _Builder:
             )
 
     def _subscribe(self, subscribe: Subscribe, key: str) -> None:
-        with _naming(f"{key}.criteria"):
+        with naming(f"{key}.criteria"):
             criteria = Criteria(*subscribe.criteria)
-        _after(subscribe.join, subscribe.leave, f"{key}.leave")
+        after(subscribe.join, subscribe.leave, f"{key}.leave")
         for node in self._chosen(subscribe, key):
             Subscriber(
                 self.world,
@@ -367,23 +389,10 @@ class _Builder:
         return nodes
 
 
-class _naming:  # noqa: N801
-    """Turns what is wrong inside the block into a ConfigError for a key."""
-
-    def __init__(self, key: str) -> None:
-        self._key = key
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: object, where: object) -> None:
-        if isinstance(error, ConfigError):
-            key = error.key if error.key.startswith(self._key) else f"{self._key}.{error.key}"
-            raise ConfigError(error.reason, key=key) from None
-        if isinstance(error, LocalError):
-            raise ConfigError(str(error), key=self._key) from None
-
-
-def _after(start: float, end: float | None, key: str) -> None:
-    if end is not None and not end > start:
-        raise ConfigError(f"{end} is not after the start at {start}", key=key)
+def _services(scenario: Scenario) -> Callable[[Mapping[str, bytes]], Iterable[Template[Any]]]:
+    if not scenario.monitor:
+        return lambda stored: ()
+    if scenario.network.kind != "field":
+        raise ConfigError(f"only a field can be monitored, not a {scenario.network.kind}", key="monitor")
+    settings = MonitorSettings() if scenario.monitor is True else scenario.monitor
+    return lambda stored: monitor(settings)

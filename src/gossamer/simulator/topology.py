@@ -12,6 +12,7 @@ from gossamer.core.context import Dice
 from gossamer.core.errors import ConfigError
 from gossamer.core.names import check_node
 from gossamer.core.tree import Tree
+from gossamer.simulator.models import Seconds
 
 Edge = tuple[str, str]
 Name = Annotated[str, Meta(min_length=1, max_length=64)]
@@ -22,8 +23,9 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     kind
         ``line``, ``star`` (the first node in the middle), ``tree`` (each node has ``arity`` below it),
-        ``random`` (a random tree, and random links on top up to ``degree`` per node on average), or
-        ``explicit`` (``edges`` says it all).
+        ``random`` (a random tree, and random links on top up to ``degree`` per node on average),
+        ``field`` (random places in a unit square, every pair can talk), or ``explicit`` (``edges`` says it
+        all).
     nodes
         How many, 1 to 1 000 000; named n1, n2 … with leading zeros so that they sort. Not for explicit.
     arity
@@ -32,15 +34,22 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Links per node on average in a random network, at least about 2.
     edges
         Pairs of names.
+    base, scale
+        Latency in a field: base + distance × scale seconds.
+    contacts
+        How many others each node of a field knows at the beginning.
     seed
-        Of a random network; that of the run if not given, so that every run has another network.
+        Of a random network or field; that of the run if not given, so that every run has another network.
     """
 
-    kind: Literal["line", "star", "tree", "random", "explicit"] = "tree"
+    kind: Literal["line", "star", "tree", "random", "field", "explicit"] = "tree"
     nodes: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
     arity: Annotated[int, Meta(ge=1, le=1000)] = 2
     degree: Annotated[float, Meta(ge=1, le=1000)] = 3.0
     edges: tuple[tuple[Name, Name], ...] = ()
+    base: Seconds = 0.005
+    scale: Seconds = 0.1
+    contacts: Annotated[int, Meta(ge=1, le=1000)] = 3
     seed: int | None = None
 
 
@@ -48,9 +57,8 @@ def layout(network: Network, dice: Dice) -> tuple[list[str], list[Edge]]:
     """Names and edges; raises ConfigError if the edges make no sense."""
     if network.kind == "explicit":
         return _explicit(network.edges)
+    names = named(network)
     count = network.nodes
-    width = len(str(count))
-    names = [f"n{number:0{width}d}" for number in range(1, count + 1)]
     match network.kind:
         case "line":
             above = [number - 1 for number in range(count)]
@@ -64,6 +72,12 @@ def layout(network: Network, dice: Dice) -> tuple[list[str], list[Edge]]:
     if network.kind == "random":
         edges += _chords(names, edges, network.degree, dice)
     return names, edges
+
+
+def named(network: Network) -> list[str]:
+    """Names that sort like numbers."""
+    width = len(str(network.nodes))
+    return [f"n{number:0{width}d}" for number in range(1, network.nodes + 1)]
 
 
 def _explicit(edges: tuple[Edge, ...]) -> tuple[list[str], list[Edge]]:

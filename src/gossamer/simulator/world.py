@@ -27,6 +27,7 @@ from gossamer.simulator import rules
 from gossamer.simulator.carrier import Carrier, Tap
 from gossamer.simulator.clock import APPLICATION, Clock
 from gossamer.simulator.dice import SeededDice
+from gossamer.simulator.field import Field
 from gossamer.simulator.host import Host
 from gossamer.simulator.lives import Lives
 from gossamer.simulator.models import LinkModel, NodeModel
@@ -126,6 +127,10 @@ class World:
             raise ConfigError(f"{a!r} and {b!r} cannot be joined (again)", key="link")
         one.models[b] = other.models[a] = model or self._link
         self._lives.join(one, other)
+
+    def spread(self, field: Field) -> None:
+        """Let all pairs of nodes talk, as far from each other as they are; nobody is told of these links."""
+        self._carrier.reach = lambda a, b: field.model(a, b, self._link)
 
     def unlink(self, a: str, b: str) -> None:
         """Part two nodes; both are told at once."""
