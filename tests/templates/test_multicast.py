@@ -1,50 +1,99 @@
-"""Multicast: every effect on parcels, interest and feedback, listed."""
+"""Multicast: parcels, the group and its tree, interest of nodes below, feedback; every effect listed."""
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import pytest
 
-from gossamer.core.context import BELOW, TREE
-from gossamer.core.errors import ConfigError
+from gossamer.core.context import BELOW, NODES, TREE
+from gossamer.core.errors import ConfigError, ProtocolError
 from gossamer.core.event import Criteria
-from gossamer.core.names import NANOSECONDS
+from gossamer.core.names import NANOSECONDS, Role, channel_id
 from gossamer.core.template import Membership
 from gossamer.core.tree import Tree
-from gossamer.templates.multicast import Interest, InterestHeard, Multicast, MulticastSettings
+from gossamer.overlay.groupwords import (
+    LISTENS,
+    LOST,
+    PUBLISHES,
+    Join,
+    JoinHeard,
+    Leave,
+    LeaveHeard,
+    TreeHeard,
+    TreeUpdate,
+)
+from gossamer.overlay.interest import Interest, InterestHeard
+from gossamer.overlay.rendezvous import rendezvous
+from gossamer.simulator.dice import SeededDice
+from gossamer.simulator.models import LinkModel
+from gossamer.simulator.rules import Loss
+from gossamer.simulator.topology import Network, layout, spanning
+from gossamer.templates.multicast import MAX_WAITING, Multicast, MulticastSettings
+from gossamer.testing.fake import CHANNEL as FAKE_CHANNEL
 from gossamer.testing.fake import FakeContext, answer, parcel
+
+from .worlds import CHANNEL, Net
 
 LATER = 100 * NANOSECONDS
 
 
-def multicast(**settings: Any) -> Multicast:
+def multicast(**settings: Any) -> Multicast[MulticastSettings]:
     return Multicast(MulticastSettings(**settings))
 
 
-def middle(wanted: str = "abc", **more: Any) -> tuple[FakeContext, Multicast]:
-    """Node m between others, some of which want events."""
+def update(
+    counter: int = 1, epoch: int = 1, nodes: str = "ambc", parents: tuple[int, ...] = (0, 0, 1, 1)
+) -> TreeUpdate:
+    """A tree: a is the root, m hangs below it, b and c below m."""
+    return TreeUpdate(epoch, counter, tuple(nodes), parents, (LISTENS,) * len(nodes))
+
+
+def middle(**more: Any) -> tuple[FakeContext, Multicast[MulticastSettings]]:
+    """Node m in the middle of a group's tree."""
     ctx = FakeContext("m", neighbours="abc", now=LATER, **more)
     template = multicast()
-    for each in wanted:
-        template.hear(ctx, Interest(1, True), each)
+    template.update(ctx, update(), "a")
     ctx.clear()
     return ctx, template
 
 
-def subscribe(ctx: FakeContext, template: Multicast, number: int = 1) -> None:
+def subscribe(ctx: FakeContext, template: Multicast[MulticastSettings], number: int = 1) -> None:
     ctx.subscribers[number] = Criteria()
     template.on_membership(ctx, Membership("subscribed", str(number)))
 
 
-def unsubscribe(ctx: FakeContext, template: Multicast, number: int = 1) -> None:
+def unsubscribe(ctx: FakeContext, template: Multicast[MulticastSettings], number: int = 1) -> None:
     del ctx.subscribers[number]
     template.on_membership(ctx, Membership("unsubscribed", str(number)))
 
 
-def interests(ctx: FakeContext) -> list[tuple[str, bool]]:
-    """Interests told since the last clear: to whom, and whether something is wanted."""
-    return [(to, item.wanted) for to, item in ctx.sent() if isinstance(item, Interest)]
+def said(ctx: FakeContext, kind: type) -> list[tuple[str, Any]]:
+    """Messages of a kind since the last clear, and to whom."""
+    return [(to, item) for to, item in ctx.sent() if isinstance(item, kind)]
+
+
+def interests(ctx: FakeContext) -> list[tuple[str, bool, bool]]:
+    """Interests told since the last clear: to whom, whether somebody listens, whether somebody publishes."""
+    return [(to, item.listens, item.publishes) for to, item in said(ctx, Interest)]
+
+
+def elsewhere(nodes: str = "abcdef", channel: str = FAKE_CHANNEL) -> tuple[str, str]:
+    """The rendezvous node of some nodes, and the first of the others."""
+    root = rendezvous(channel_id(channel), nodes)
+    assert root is not None
+    return root, next(node for node in nodes if node != root)
+
+
+def pair() -> tuple[FakeContext, Multicast[MulticastSettings], str]:
+    """A node whose only neighbour is the rendezvous node."""
+    root, node = elsewhere()
+    ctx = FakeContext(node, neighbours=root, containers={NODES: dict.fromkeys((node, root), ())}, now=LATER)
+    template = multicast()
+    template.on_open(ctx)
+    ctx.clear()
+    return ctx, template, root
 
 
 # parcels
@@ -87,27 +136,12 @@ def test_an_own_parcel_of_an_earlier_life_or_place_is_dropped_too() -> None:
     assert ctx.delivered() == []
 
 
-def test_a_published_parcel_goes_everywhere_that_wants_it_and_to_subscribers_here() -> None:
-    ctx, template = middle(wanted="ac")
+def test_a_published_parcel_leaves_in_all_directions_and_reaches_subscribers_here() -> None:
+    ctx, template = middle()
     item = parcel("m")
     template.on_publish(ctx, item)
-    assert ctx.sent() == [("a", item), ("c", item)]
+    assert ctx.sent()[:3] == [("a", item), ("b", item), ("c", item)]
     assert ctx.delivered() == [item]
-
-
-def test_a_neighbour_without_interest_gets_nothing() -> None:
-    ctx, template = middle(wanted="a")
-    template.on_parcel(ctx, parcel("a"), "a")
-    assert ctx.sent() == []
-    template.hear(ctx, Interest(2, True), "b")
-    ctx.clear()
-    item = parcel("a", 2)
-    template.on_parcel(ctx, item, "a")
-    assert ctx.sent() == [("b", item)]
-    template.hear(ctx, Interest(3, False), "b")
-    ctx.clear()
-    template.on_parcel(ctx, parcel("a", 3), "a")
-    assert ctx.sent() == []
 
 
 def test_the_same_number_of_another_source_or_life_is_no_copy() -> None:
@@ -125,195 +159,482 @@ def test_the_window_is_the_one_in_the_settings() -> None:
     assert [reason for _, reason in ctx.dropped()] == ["seen before"]
 
 
-# interest
+def test_a_source_asks_to_be_in_the_group_and_its_parcels_wait_until_it_is() -> None:
+    ctx, template, root = pair()
+    items = [parcel(ctx.node, number) for number in range(1, 4)]
+    for item in items:
+        template.on_publish(ctx, item)
+    assert ctx.sent() == []
+    assert ctx.delivered() == items, "subscribers here need not wait"
+    template.on_timer(ctx, "merge")
+    ((to, join),) = said(ctx, Join)
+    assert (to, join.members) == (root, ((ctx.node, PUBLISHES | LOST),))
+    ctx.clear()
+    template.update(ctx, TreeUpdate(1, 1, (root, ctx.node), (0, 0), (LISTENS, PUBLISHES)), root)
+    assert [item for _, item in ctx.sent() if item in items] == items
+    assert len(ctx.delivered()) == 0
 
 
-def test_a_first_subscriber_is_told_to_every_neighbour_and_a_second_to_none() -> None:
-    ctx, template = middle(wanted="")
+def test_of_the_parcels_that_wait_the_oldest_goes_when_there_are_too_many() -> None:
+    ctx, template, _ = pair()
+    items = [parcel(ctx.node, number) for number in range(1, MAX_WAITING + 3)]
+    for item in items:
+        template.on_publish(ctx, item)
+    assert ctx.dropped() == [(item, "not in the group yet") for item in items[:2]]
+
+
+# joining
+
+
+def test_requests_that_come_together_leave_as_one() -> None:
+    root, node = elsewhere()
+    tree = Tree([(root, node), (node, "x"), (node, "y")])
+    ctx, template = (
+        FakeContext(node, tree=tree, containers={NODES: {root: (), node: (), "x": (), "y": ()}}),
+        multicast(),
+    )
+    ctx.now = LATER
+    assert template.group.root(ctx) != node
+    subscribe(ctx, template)
+    template.join(ctx, Join(1, 0, (("x", LISTENS | LOST),)), "x")
+    template.join(ctx, Join(1, 0, (("y", PUBLISHES | LOST),)), "y")
+    assert said(ctx, Join) == []
+    assert said(ctx, JoinHeard) == [("x", JoinHeard(1)), ("y", JoinHeard(1))]
+    template.on_timer(ctx, "merge")
+    ((_, join),) = said(ctx, Join)
+    assert dict(join.members) == {node: LISTENS | LOST, "x": LISTENS | LOST, "y": PUBLISHES | LOST}
+
+
+def test_a_request_is_repeated_until_it_is_heard() -> None:
+    ctx, template, root = pair()
+    subscribe(ctx, template)
+    template.on_timer(ctx, "merge")
+    ((_, join),) = said(ctx, Join)
+    for _ in range(3):
+        ctx.clear()
+        template.on_timer(ctx, "retry")
+        assert said(ctx, Join) == [(root, join)]
+        assert "retry" in ctx.woken()
+    template.join_heard(ctx, JoinHeard(join.number - 1), root)
+    ctx.clear()
+    template.on_timer(ctx, "retry")
+    assert said(ctx, Join) == [(root, join)], "another request was heard, not this one"
+    template.join_heard(ctx, JoinHeard(join.number), root)
+    ctx.clear()
+    template.on_timer(ctx, "retry")
+    assert ctx.effects == []
+
+
+def test_a_second_subscriber_says_nothing_new() -> None:
+    ctx, template, _ = pair()
     subscribe(ctx, template, 1)
-    assert interests(ctx) == [("a", True), ("b", True), ("c", True)]
+    template.on_timer(ctx, "merge")
     ctx.clear()
     subscribe(ctx, template, 2)
-    assert ctx.sent() == []
     unsubscribe(ctx, template, 1)
-    assert ctx.sent() == []
-    unsubscribe(ctx, template, 2)
-    assert interests(ctx) == [("a", False), ("b", False), ("c", False)]
+    assert ctx.effects == []
 
 
-def test_without_interest_nobody_is_told_anything() -> None:
-    ctx, template = middle(wanted="")
+def test_a_node_that_takes_no_part_says_nothing() -> None:
+    ctx, template, _ = pair()
     template.on_open(ctx)
-    template.on_membership(ctx, Membership("up", "a"))
-    template.on_timer(ctx, "retry")
-    assert ctx.effects == []
-
-
-def test_interest_merges_hop_by_hop() -> None:
-    ctx, template = middle(wanted="")
-    template.hear(ctx, Interest(1, True), "a")
-    assert interests(ctx) == [("b", True), ("c", True)], "a itself needs not hear of its own interest"
-    ctx.clear()
-    template.hear(ctx, Interest(1, True), "b")
-    assert interests(ctx) == [("a", True)], "c knows already"
-    ctx.clear()
-    subscribe(ctx, template)
-    assert ctx.sent() == [], "everybody knows already"
-    template.hear(ctx, Interest(2, False), "b")
-    assert interests(ctx) == [], "there is still a subscriber here"
-    unsubscribe(ctx, template)
-    assert interests(ctx) == [("a", False)], "for b and c there is still a"
-
-
-def test_an_interest_is_acknowledged_with_its_version() -> None:
-    ctx, template = middle(wanted="")
-    template.hear(ctx, Interest(41, False), "a")
-    template.hear(ctx, Interest(40, False), "a")
-    acknowledged = [(to, item) for to, item in ctx.sent() if isinstance(item, InterestHeard)]
-    assert acknowledged == [("a", InterestHeard(41)), ("a", InterestHeard(40))]
-
-
-def test_an_old_version_never_wins() -> None:
-    ctx, template = middle(wanted="")
-    template.hear(ctx, Interest(5, False), "a")
-    template.hear(ctx, Interest(4, True), "a")
-    template.hear(ctx, Interest(5, True), "a")
-    assert not template.matching(ctx)
-    template.hear(ctx, Interest(6, True), "a")
-    assert template.matching(ctx)
-
-
-def test_each_telling_has_a_newer_version_even_at_one_instant() -> None:
-    ctx, template = FakeContext("m", neighbours="a"), multicast()
-    for _ in range(3):
-        subscribe(ctx, template)
-        unsubscribe(ctx, template)
-    versions = [item.version for _, item in ctx.sent() if isinstance(item, Interest)]
-    assert versions == sorted(set(versions))
-    assert len(versions) == 6
-
-
-def test_a_version_is_not_below_the_clock_so_that_it_grows_across_restarts() -> None:
-    ctx, template = middle(wanted="")
-    subscribe(ctx, template)
-    assert all(item.version >= LATER for _, item in ctx.sent() if isinstance(item, Interest))
-
-
-def test_an_interest_forgotten_and_told_again_at_one_instant_is_newer() -> None:
-    ctx, template = FakeContext("m", neighbours="a"), multicast()
-    subscribe(ctx, template)
-    template.on_membership(ctx, Membership("up", "a"))
-    one, two = (item.version for _, item in ctx.sent() if isinstance(item, Interest))
-    assert one < two
-
-
-def test_an_interest_is_repeated_until_it_is_heard() -> None:
-    ctx, template = FakeContext("m", neighbours="ab"), multicast(retry=2)
-    subscribe(ctx, template)
-    told = dict(ctx.sent())
-    assert ctx.woken() == {"retry": 2 * NANOSECONDS}
-    template.heard(ctx, InterestHeard(told["b"].version), "b")
-    ctx.clear()
-    for _ in range(3):
-        ctx.now += 2 * NANOSECONDS
-        template.on_timer(ctx, "retry")
-        assert ctx.sent() == [("a", told["a"])], "the same version: it says nothing new"
-        assert ctx.woken() == {"retry": ctx.now + 2 * NANOSECONDS}
-        ctx.clear()
-    template.heard(ctx, InterestHeard(told["a"].version), "a")
-    template.on_timer(ctx, "retry")
-    assert ctx.effects == []
-
-
-def test_hearing_an_old_version_does_not_end_the_repetition_of_a_new_one() -> None:
-    ctx, template = FakeContext("m", neighbours="a"), multicast()
-    subscribe(ctx, template)
-    ((_, first),) = ctx.sent()
-    unsubscribe(ctx, template)
-    ctx.clear()
-    template.heard(ctx, InterestHeard(first.version), "a")
-    template.heard(ctx, InterestHeard(first.version), "stranger")
-    template.on_timer(ctx, "retry")
-    assert interests(ctx) == [("a", False)]
-
-
-def test_a_repetition_is_never_pushed_back_by_what_else_happens() -> None:
-    ctx, template = FakeContext("m", neighbours="ab"), multicast(retry=2)
-    subscribe(ctx, template)
-    for second in range(1, 8):
-        ctx.now = second * NANOSECONDS // 4
-        template.hear(ctx, Interest(second, bool(second % 2)), "b")
-    assert ctx.woken() == {"retry": 2 * NANOSECONDS}
-
-
-def test_a_link_that_went_down_is_forgotten_and_told_anew_when_it_is_up() -> None:
-    ctx, template = middle(wanted="a")
-    assert template.matching(ctx)
-    template.on_membership(ctx, Membership("down", "a"))
-    assert not template.matching(ctx)
-    assert interests(ctx) == [("b", False), ("c", False)]
-    subscribe(ctx, template)
-    ctx.clear()
-    template.on_membership(ctx, Membership("up", "a"))
-    assert interests(ctx) == [("a", True)]
-
-
-def test_who_leaves_the_tree_is_forgotten_and_who_joins_is_told() -> None:
-    ctx, template = middle(wanted="a")
-    subscribe(ctx, template)
-    ctx.clear()
-    ctx.containers[TREE] = Tree([("m", "b"), ("m", "z")])
-    template.on_container(ctx, TREE, ctx.containers[TREE])
-    assert "a" not in template.interests
-    assert interests(ctx) == [("z", True)]
-    item = parcel("m")
-    ctx.clear()
-    template.on_publish(ctx, item)
+    for name in ("merge", "retry", "refresh", "check"):
+        template.on_timer(ctx, name)
     assert ctx.sent() == []
 
 
-def test_an_interest_of_a_stranger_is_not_acknowledged_so_that_it_comes_again() -> None:
-    ctx, template = middle(wanted="")
-    template.hear(ctx, Interest(1, True), "stranger")
-    assert ctx.effects == []
-    assert not template.matching(ctx)
-    ctx.containers[TREE] = Tree([("m", "stranger")])
-    template.on_container(ctx, TREE, ctx.containers[TREE])
-    template.hear(ctx, Interest(1, True), "stranger")
-    assert ctx.sent() == [("stranger", InterestHeard(1))]
+def test_the_root_makes_a_tree_of_all_who_asked_and_tells_its_children() -> None:
+    root, node = elsewhere()
+    ctx, template = FakeContext(root, neighbours=node, now=LATER), multicast()
+    ctx.containers[NODES] = {root: (), node: ()}
+    template.on_open(ctx)
+    template.join(ctx, Join(1, 0, ((node, LISTENS | LOST),)), node)
+    ctx.clear()
+    template.on_timer(ctx, "merge")
+    ((to, told),) = said(ctx, TreeUpdate)
+    assert (to, told.nodes, told.parents, told.marks) == (node, (root, node), (0, 0), (0, LISTENS))
     assert template.matching(ctx)
 
 
-# servers and nodes below
+@pytest.mark.parametrize("loss", [0.0, 0.2])
+def test_the_root_of_a_hundred_nodes_hears_as_many_requests_per_refresh_as_it_has_children(
+    loss: float,
+) -> None:
+    names, edges = layout(Network(kind="random", nodes=100), SeededDice(1, label="topology"))
+    net = Net(Multicast, spanning(names, edges).edges, link=LinkModel(loss=loss))
+    net.subscribe(names)
+    net.world.run(65)
+    group = net.at(names[0]).group
+    root = group.root(net.ctx(names[0]))
+    children = set(group.tree.children(root))
+    assert set(group.tree.nodes) == set(names)
+    assert 1 < len(children) < 20
+    net.said.clear()
+    refreshes = 4
+    net.world.run(65 + refreshes * MulticastSettings().refresh)
+    heard = net.heard(root, "Join")
+    assert heard.keys() == children
+    if loss:
+        assert sum(heard.values()) < 2 * refreshes * len(children)
+    else:
+        assert set(heard.values()) == {refreshes}
+        assert {kind for _, _, kind in net.said} == {"Join", "JoinHeard"}, "in steady state no tree is told"
+
+
+# leaving
+
+
+def test_who_leaves_says_so_until_it_is_heard() -> None:
+    ctx, template, root = pair()
+    subscribe(ctx, template)
+    template.on_timer(ctx, "merge")
+    template.join_heard(ctx, JoinHeard(1), root)
+    template.update(ctx, TreeUpdate(1, 1, (root, ctx.node), (0, 0), (0, LISTENS)), root)
+    ctx.clear()
+    unsubscribe(ctx, template)
+    ((to, leave),) = said(ctx, Leave)
+    assert (to, leave.member) == (root, ctx.node)
+    ctx.clear()
+    template.on_timer(ctx, "retry")
+    assert said(ctx, Leave) == [(root, leave)]
+    template.leave_heard(ctx, LeaveHeard(ctx.node, leave.number), root)
+    ctx.clear()
+    template.on_timer(ctx, "retry")
+    assert ctx.effects == []
+
+
+def test_who_left_and_is_still_in_the_tree_leaves_again() -> None:
+    ctx, template, root = pair()
+    template.update(ctx, TreeUpdate(1, 1, (root, ctx.node), (0, 0), (0, LISTENS)), root)
+    assert [leave.member for _, leave in said(ctx, Leave)] == [ctx.node]
+
+
+def test_who_comes_back_before_its_leaving_was_heard_stays() -> None:
+    ctx, template, root = pair()
+    subscribe(ctx, template)
+    template.update(ctx, TreeUpdate(1, 1, (root, ctx.node), (0, 0), (0, LISTENS)), root)
+    unsubscribe(ctx, template)
+    subscribe(ctx, template)
+    ctx.clear()
+    template.on_timer(ctx, "retry")
+    assert said(ctx, Leave) == []
+
+
+def test_the_root_acknowledges_every_leaving_and_makes_a_smaller_tree() -> None:
+    root, node = elsewhere()
+    ctx, template = FakeContext(root, neighbours=node, now=LATER), multicast()
+    ctx.containers[NODES] = {root: (), node: ()}
+    template.join(ctx, Join(1, 0, ((node, LISTENS | LOST),)), node)
+    template.on_timer(ctx, "merge")
+    ctx.clear()
+    for _ in range(2):
+        template.leave(ctx, Leave(node, 7), node)
+    assert said(ctx, LeaveHeard) == [(node, LeaveHeard(node, 7))] * 2
+    template.on_timer(ctx, "merge")
+    assert template.group.tree is not None
+    assert template.group.tree.nodes == (root,)
+    assert not template.matching(ctx)
+
+
+def test_a_branch_without_members_is_cut_off() -> None:
+    net = Net(Multicast, [("a", "b"), ("b", "c"), ("c", "d")], link=LinkModel(loss=0.3))
+    numbers = {node: net.world.subscribe(node, CHANNEL) for node in "ad"}
+    net.world.run(10)
+    root = net.at("a").group.root(net.ctx("a"))
+    assert {"a", "d"} <= set(net.at(root).group.tree.nodes)
+    for node, number in numbers.items():
+        net.world.unsubscribe(node, CHANNEL, number)
+    net.world.run(30)
+    assert net.at(root).group.tree.nodes == (root,)
+
+
+# the tree
+
+
+def test_a_tree_is_acknowledged_passed_on_to_the_children_and_repeated_until_they_have_it() -> None:
+    ctx, template = FakeContext("m", neighbours="abc", now=LATER), multicast()
+    subscribe(ctx, template)
+    ctx.clear()
+    tree = update()
+    template.update(ctx, tree, "a")
+    assert said(ctx, TreeHeard) == [("a", TreeHeard(1, 1))]
+    assert said(ctx, TreeUpdate) == [("b", tree), ("c", tree)]
+    template.update_heard(ctx, TreeHeard(1, 1), "c")
+    for _ in range(3):
+        ctx.clear()
+        template.on_timer(ctx, "retry")
+        assert said(ctx, TreeUpdate) == [("b", tree)]
+    template.update_heard(ctx, TreeHeard(1, 0), "b")
+    ctx.clear()
+    template.on_timer(ctx, "retry")
+    assert said(ctx, TreeUpdate) == [("b", tree)], "b had heard of an older one"
+    template.update_heard(ctx, TreeHeard(2, 0), "b")
+    ctx.clear()
+    template.on_timer(ctx, "retry")
+    assert said(ctx, TreeUpdate) == [], "b has a newer one"
+
+
+@pytest.mark.parametrize("older", [(1, 1), (1, 2), (0, 9)])
+def test_an_old_tree_never_replaces_a_newer_one_but_is_acknowledged(older: tuple[int, int]) -> None:
+    ctx, template = FakeContext("m", neighbours="abc", now=LATER), multicast()
+    template.update(ctx, update(counter=2), "a")
+    ctx.clear()
+    template.update(ctx, update(older[1], older[0], "am", (0, 0)), "a")
+    assert template.group.neighbours(ctx) == ("a", "b", "c")
+    assert said(ctx, TreeHeard) == [("a", TreeHeard(*older))]
+    assert said(ctx, TreeUpdate) == []
+
+
+def test_a_newer_tree_says_where_parcels_go() -> None:
+    ctx, template = middle()
+    template.update(ctx, update(2, nodes="amc", parents=(0, 0, 1)), "a")
+    ctx.clear()
+    item = parcel("a")
+    template.on_parcel(ctx, item, "a")
+    assert ctx.sent() == [("c", item)]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "parents", "marks"),
+    [
+        ("am", (0,), (1, 1)),
+        ("am", (0, 0), (1,)),
+        ("am", (0, 1), (1, 1)),
+        ("amb", (0, 2, 0), (1, 1, 1)),
+        ("am", (1, 0), (1, 1)),
+        ("am", (0, 99), (1, 1)),
+    ],
+)
+def test_a_tree_that_is_none_is_refused_and_changes_nothing(
+    nodes: str, parents: tuple[int, ...], marks: tuple[int, ...]
+) -> None:
+    ctx, template = middle()
+    with pytest.raises(ProtocolError):
+        template.update(ctx, TreeUpdate(9, 9, tuple(nodes), parents, marks), "a")
+    assert template.group.neighbours(ctx) == ("a", "b", "c")
+    assert template.group.version == (1, 1)
+
+
+@pytest.mark.parametrize("nodes", ["amm", "ama", "amab"])
+def test_a_tree_with_a_node_in_two_places_is_refused_and_changes_nothing(nodes: str) -> None:
+    ctx, template = middle()
+    with pytest.raises(ProtocolError):
+        template.update(ctx, update(9, 9, nodes, (0, 0, 1, 2)[: len(nodes)]), "a")
+    assert template.group.neighbours(ctx) == ("a", "b", "c")
+    assert template.group.version == (1, 1)
+
+
+def test_a_child_that_is_back_is_told_the_tree_again() -> None:
+    ctx, template = middle()
+    for child in "bc":
+        template.update_heard(ctx, TreeHeard(1, 1), child)
+    template.on_membership(ctx, Membership("up", "b"))
+    assert said(ctx, TreeUpdate) == [("b", update())]
+
+
+def test_a_tree_reaches_everybody_though_half_of_all_is_lost() -> None:
+    names = [f"n{number}" for number in range(1, 13)]
+    edges = [(names[(number - 1) // 2], names[number]) for number in range(1, 12)]
+    for seed in range(1, 6):
+        net = Net(Multicast, edges, link=LinkModel(loss=0.5), seed=seed)
+        net.subscribe(names)
+        net.world.run(40)
+        assert len({net.at(name).group.version for name in names}) == 1
+        assert all(set(net.at(name).group.tree.nodes) == set(names) for name in names)
+
+
+# the rendezvous
+
+
+def mesh(nodes: str) -> Net:
+    """Nodes that can all reach each other and know who is there."""
+    net = Net(Multicast, [(nodes[0], other) for other in nodes[1:]], {"refresh": 5.0})
+    for a, b in combinations(nodes[1:], 2):
+        net.world.link(a, b)
+    net.world.set(None, NODES, dict.fromkeys(nodes, ()))
+    return net
+
+
+def test_when_the_rendezvous_node_goes_another_takes_over_and_everybody_follows() -> None:
+    nodes = "abcdef"
+    net = mesh(nodes)
+    net.subscribe(nodes)
+    net.world.run(10)
+    first, _ = elsewhere(nodes, CHANNEL)
+    assert all(net.at(node).group.tree.root == first for node in nodes)
+    rest = nodes.replace(first, "")
+    net.world.crash(first)
+    net.world.set(None, NODES, dict.fromkeys(rest, ()))
+    net.world.set(None, TREE, Tree((rest[0], other) for other in rest[1:]))
+    net.world.run(20)
+    second, _ = elsewhere(rest, CHANNEL)
+    assert second != first
+    for node in rest:
+        tree = net.at(node).group.tree
+        assert (tree.root, set(tree.nodes)) == (second, set(rest))
+    for source in rest:
+        net.publish(source)
+    net.world.run(25)
+    assert all(net.got[node, source] == [1] for node in rest for source in rest)
+
+
+def test_a_node_that_comes_and_matches_better_becomes_the_root() -> None:
+    nodes = "abcdef"
+    best, _ = elsewhere(nodes, CHANNEL)
+    rest = nodes.replace(best, "")
+    net = mesh(nodes)
+    net.world.set(None, NODES, dict.fromkeys(rest, ()))
+    net.world.set(None, TREE, Tree((rest[0], other) for other in rest[1:]))
+    net.subscribe(rest)
+    net.world.run(10)
+    assert {net.at(node).group.tree.root for node in rest} == {elsewhere(rest, CHANNEL)[0]}
+    net.world.set(None, TREE, Tree((nodes[0], other) for other in nodes[1:]))
+    net.world.set(None, NODES, dict.fromkeys(nodes, ()))
+    net.world.run(25)
+    assert {net.at(node).group.tree.root for node in rest} == {best}
+    assert set(net.at(best).group.tree.nodes) == set(nodes)
+
+
+def test_a_root_that_forgot_everything_makes_a_newer_tree_not_an_older_one() -> None:
+    net = mesh("abcdef")
+    net.subscribe("abcdef")
+    net.world.run(10)
+    root, other = elsewhere("abcdef", CHANNEL)
+    before = net.at(other).group.version
+    net.world.crash(root)
+    net.world.run(11)
+    net.world.restart(root)
+    net.world.run(30)
+    assert net.at(other).group.version == net.at(root).group.version > before
+    assert set("abcdef") == set(net.at(root).group.tree.nodes)
+
+
+def test_a_member_that_falls_silent_is_forgotten_after_some_refreshes() -> None:
+    net = Net(Multicast, [("a", "b"), ("b", "c")], {"refresh": 2.0})
+    net.subscribe("abc")
+    net.world.run(5)
+    root = net.at("a").group.root(net.ctx("a"))
+    far = "c" if root != "c" else "a"
+    net.world.add_rule(Loss(senders=(far,), start=5.0, end=40.0))
+    net.world.run(12)
+    assert far in net.at(root).group.tree, "a few refreshes are not enough"
+    net.world.run(25)
+    assert far not in net.at(root).group.tree
+    net.world.run(60)
+    assert far in net.at(root).group.tree, "it asks again"
+
+
+# nodes below
+
+
+def test_a_node_below_says_what_it_wants_to_its_server_only() -> None:
+    ctx, template = FakeContext("c", server="b1/s2", now=LATER, role=Role.CLIENT), multicast()
+    template.on_open(ctx)
+    assert interests(ctx) == [("s2", False, False)]
+    ctx.clear()
+    subscribe(ctx, template)
+    assert interests(ctx) == [("s2", True, False)]
+    ctx.clear()
+    template.on_publish(ctx, parcel("b1/s2/c"))
+    assert interests(ctx) == [("s2", True, True)]
+    assert said(ctx, Join) == []
 
 
 def test_a_node_below_is_told_only_of_channels_it_has_spoken_of() -> None:
-    ctx = FakeContext("s", server="b1", below=("c", "d"), now=LATER)
+    ctx = FakeContext("s", server="b1", below=("c", "d"), now=LATER, role=Role.SECONDARY)
     template = multicast()
-    template.hear(ctx, Interest(1, False), "c")
+    template.hear(ctx, Interest(1, False, False), "c")
     ctx.clear()
     subscribe(ctx, template)
-    assert interests(ctx) == [("b1", True), ("c", True)]
+    assert interests(ctx) == [("b1", True, False), ("c", True, False)]
 
 
-def test_a_node_with_a_server_speaks_first() -> None:
-    ctx, template = FakeContext("c", server="b1/s2", now=LATER), multicast()
-    template.on_open(ctx)
-    assert interests(ctx) == [("s2", False)]
-
-
-def test_a_server_passes_on_what_its_nodes_below_want() -> None:
-    ctx = FakeContext("b1", tree=Tree([("b1", "b2")]), below=("c", "d"), now=LATER)
+def test_an_interest_is_acknowledged_with_its_version_and_an_old_one_never_wins() -> None:
+    ctx = FakeContext("s", server="b1", below=("c",), now=LATER, role=Role.SECONDARY)
     template = multicast()
-    template.hear(ctx, Interest(1, True), "c")
-    assert ("b2", True) in interests(ctx)
+    template.hear(ctx, Interest(5, False, False), "c")
+    template.hear(ctx, Interest(4, True, True), "c")
+    template.hear(ctx, Interest(5, True, True), "c")
+    assert said(ctx, InterestHeard) == [("c", InterestHeard(version)) for version in (5, 4, 5)]
+    assert not template.matching(ctx)
+    template.hear(ctx, Interest(6, True, False), "c")
+    assert template.matching(ctx)
+
+
+def test_an_interest_is_repeated_until_it_is_heard_and_grows_with_the_clock() -> None:
+    ctx, template = FakeContext("c", server="s2", now=LATER, role=Role.CLIENT), multicast(retry=2)
+    subscribe(ctx, template)
+    ((_, told),) = said(ctx, Interest)
+    assert told.version >= LATER
+    assert ctx.woken() == {"interest": ctx.now + 2 * NANOSECONDS}
+    for _ in range(3):
+        ctx.clear()
+        template.on_timer(ctx, "interest")
+        assert said(ctx, Interest) == [("s2", told)]
+    template.heard(ctx, InterestHeard(told.version - 1), "s2")
+    template.heard(ctx, InterestHeard(told.version), "stranger")
     ctx.clear()
-    item = parcel("b2")
-    template.on_parcel(ctx, item, "b2")
-    assert ctx.sent() == [("c", item)]
-    ctx.containers[BELOW] = ("d",)
-    template.on_container(ctx, BELOW, ("d",))
-    assert ("b2", False) in interests(ctx)
+    template.on_timer(ctx, "interest")
+    assert said(ctx, Interest) == [("s2", told)]
+    template.heard(ctx, InterestHeard(told.version), "s2")
+    ctx.clear()
+    template.on_timer(ctx, "interest")
+    assert ctx.effects == []
+
+
+def test_an_interest_forgotten_and_told_again_at_one_instant_is_newer() -> None:
+    ctx, template = FakeContext("c", server="s2", role=Role.CLIENT), multicast()
+    subscribe(ctx, template)
+    template.on_membership(ctx, Membership("up", "s2"))
+    one, two = (item.version for _, item in said(ctx, Interest))
+    assert one < two
+
+
+def test_a_server_joins_for_its_nodes_below_and_passes_parcels_to_those_that_listen() -> None:
+    root, node = elsewhere()
+    ctx = FakeContext(node, neighbours=root, below=("x", "y"), now=LATER, role=Role.BACKBONE)
+    ctx.containers[NODES] = {root: (), node: ()}
+    template = multicast()
+    template.hear(ctx, Interest(1, True, False), "x")
+    template.hear(ctx, Interest(1, False, True), "y")
+    template.on_timer(ctx, "merge")
+    ((_, join),) = said(ctx, Join)
+    assert join.members == ((node, LISTENS | PUBLISHES | LOST),)
+    template.update(ctx, TreeUpdate(1, 1, (root, node), (0, 0), (LISTENS, LISTENS)), root)
+    ctx.clear()
+    item = parcel(root)
+    template.on_parcel(ctx, item, root)
+    assert ctx.sent() == [("x", item)]
+    own = parcel(f"{node}/y")
+    ctx.clear()
+    template.on_parcel(ctx, own, "y")
+    assert ctx.sent() == [(root, own), ("x", own)]
+
+
+def test_when_the_last_node_below_leaves_its_server_leaves_the_group() -> None:
+    root, node = elsewhere()
+    ctx = FakeContext(node, neighbours=root, below=("x",), now=LATER, role=Role.BACKBONE)
+    ctx.containers[NODES] = {root: (), node: ()}
+    template = multicast()
+    template.hear(ctx, Interest(1, True, False), "x")
+    template.update(ctx, TreeUpdate(1, 1, (root, node), (0, 0), (LISTENS, LISTENS)), root)
+    ctx.clear()
+    ctx.containers[BELOW] = ()
+    template.on_container(ctx, BELOW, ())
+    assert [leave.member for _, leave in said(ctx, Leave)] == [node]
+
+
+def test_a_node_below_learns_whether_anybody_elsewhere_listens() -> None:
+    net = Net(Multicast, [("a", "b")], below={"x": "a", "y": "b"}, link=LinkModel(loss=0.3))
+    net.publish("x")
+    net.world.run(5)
+    assert not net.at("x").matching(net.ctx("x"))
+    number = net.world.subscribe("y", CHANNEL)
+    net.world.run(15)
+    assert net.at("x").matching(net.ctx("x"))
+    net.world.unsubscribe("y", CHANNEL, number)
+    net.world.run(25)
+    assert not net.at("x").matching(net.ctx("x"))
 
 
 # feedback
@@ -358,7 +679,14 @@ def test_an_answer_to_a_node_that_has_left_is_dropped() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "key"),
-    [({"retry": 0}, "retry"), ({"retry": 3601}, "retry"), ({"window": 0}, "window"), ({"size": 1}, "size")],
+    [
+        ({"retry": 0}, "retry"),
+        ({"retry": 3601}, "retry"),
+        ({"merge": 0}, "merge"),
+        ({"refresh": 0.5}, "refresh"),
+        ({"window": 0}, "window"),
+        ({"size": 1}, "size"),
+    ],
 )
 def test_settings_out_of_range_name_their_key(settings: dict[str, Any], key: str) -> None:
     with pytest.raises(ConfigError) as caught:

@@ -301,6 +301,9 @@ class Group:
         if heard.target and heard.target != ctx.node:
             ctx.send(self.way(ctx, heard.target), heard)
         elif self._unheard is not None and self._unheard.number == heard.number:
+            for name, _ in self._unheard.members:  # whoever still has no tree says so again itself
+                if name in self._members:
+                    self._members[name].mark &= ANY
             self._unheard = None
 
     def leave(self, ctx: Context, leave: Leave, sender: str) -> None:
@@ -361,7 +364,7 @@ class Group:
 
     def _take(self, ctx: Context, update: TreeUpdate, version: Version) -> None:
         nodes, parents = update.nodes, update.parents
-        if not len(nodes) == len(parents) == len(update.marks) or any(
+        if not len(nodes) == len(set(nodes)) == len(parents) == len(update.marks) or any(
             parent >= max(place, 1) for place, parent in enumerate(parents)
         ):
             raise ProtocolError("message.parents", len(parents), "an earlier node for each but the first")
