@@ -125,8 +125,12 @@ class Group:
         return tree.nodes if tree and tree.nodes else (ctx.node,)
 
     def joined(self, ctx: Context) -> bool:
-        """Whether this node is in the tree it has."""
-        return self.tree is not None and ctx.node in self.tree
+        """Whether this node is in a tree with others, or in that of the root it knows."""
+        return self.current(ctx) or (self.tree is not None and bool(self.tree.neighbours(ctx.node)))
+
+    def current(self, ctx: Context) -> bool:
+        """Whether this node is in a tree of the root it knows, and not of one that was."""
+        return self.tree is not None and ctx.node in self.tree and self.tree.root == self.root(ctx)
 
     def neighbours(self, ctx: Context) -> tuple[str, ...]:
         """Who is next to this node in the group's tree."""
@@ -151,7 +155,7 @@ class Group:
         self._mine = mark
         if mark:
             self._leaving = 0
-            self._members[ctx.node] = Wanted(mark if self.joined(ctx) else mark | LOST, FOREVER)
+            self._members[ctx.node] = Wanted(mark if self.current(ctx) else mark | LOST, FOREVER)
             self._soon(ctx)
             ctx.wake("check", CHECK)
         else:
@@ -182,7 +186,7 @@ class Group:
                 elif self._members:
                     self._schedule(ctx)
             case "check":
-                if self._mine and not self.joined(ctx):
+                if self._mine and not self.current(ctx):
                     self._members[ctx.node] = Wanted(self._mine | LOST, FOREVER)
                     self._soon(ctx)
                     ctx.wake("check", CHECK)
@@ -212,6 +216,8 @@ class Group:
             self._unheard = None
             if self._members or root == ctx.node:
                 self._soon(ctx)
+            if self._mine:
+                ctx.wake("check", CHECK)
         elif root == ctx.node and any(node not in live for node in self.marks):
             self._soon(ctx)
         self._untold.intersection_update(live)

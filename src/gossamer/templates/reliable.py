@@ -153,7 +153,7 @@ class Reliable(Multicast[S]):
         """
         if last(stream.address) != ctx.node:
             stream.release()
-        elif self.ready(ctx):
+        elif not on_backbone(ctx) or self.group.current(ctx):
             stream.release()
             stream.base = stream.low
 
