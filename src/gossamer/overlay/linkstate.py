@@ -20,14 +20,13 @@ wants; the numbers (incarnation, counter) of an origin only grow, so an old mess
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any
-
-from msgspec import Meta
+from typing import Any
 
 from gossamer.core.context import LINKS, NODES, ROUTES, TREE, Context
-from gossamer.core.control import on
+from gossamer.core.control import Control, on
 from gossamer.core.names import NANOSECONDS, nanoseconds
-from gossamer.core.template import Settings, Template
+from gossamer.core.template import Template
+from gossamer.core.wire import encode
 from gossamer.overlay import plan as plans
 from gossamer.overlay.architect import Architect, Links
 from gossamer.overlay.introductions import Introductions
@@ -37,6 +36,7 @@ from gossamer.overlay.linkwords import (
     MAX_INTERVAL,
     MAX_MEASURED,
     Introduction,
+    LinkstateSettings,
     Offer,
     State,
     Wanted,
@@ -48,37 +48,8 @@ from gossamer.overlay.roster import EXPIRY, Roster
 JITTER = 0.1
 MAX_PATIENCE = 32
 """Gaps between the words of a node to the lowest that it knows of others, at most; they double."""
-FAR = 2**62
 STUBBORN = 4
 """Gaps after which a node that is still not in the official tree tells everybody."""
-
-
-class LinkstateSettings(Settings, frozen=True):
-    """Settings of the linkstate service.
-
-    interval
-        Seconds between two messages of a node, at least.
-    budget
-        Bytes per second that a node receives of all others together; stretches the interval.
-    trigger
-        Seconds between two messages if there is news, at least.
-    repair
-        Seconds between offers of what was passed on.
-    factor
-        Of the spanner: how much longer than direct a way may be. Small is shallow and dear.
-    measured
-        How many measurements a message carries, those to tree neighbours aside.
-    forget
-        Seconds for which a dead node is remembered, and tried now and then.
-    """
-
-    interval: Annotated[float, Meta(ge=1, le=3600)] = 30.0
-    budget: Annotated[float, Meta(gt=0, le=1e9)] = 16_000.0
-    trigger: Annotated[float, Meta(gt=0, le=3600)] = 1.0
-    repair: Annotated[float, Meta(gt=0, le=3600)] = 2.0
-    factor: Annotated[float, Meta(ge=1, le=1000)] = 1.5
-    measured: Annotated[int, Meta(ge=1, le=256)] = 16
-    forget: Annotated[float, Meta(gt=0, le=1e9)] = 3600.0
 
 
 class Linkstate(Template[LinkstateSettings]):
@@ -109,8 +80,10 @@ class Linkstate(Template[LinkstateSettings]):
         self._checked: tuple[int, Plan | None] = (-1, None)
         self._published_at = -(10**18)
         self._size = 0
-        self._due, self._regular = 0, FAR
-        """When the next message is due, and when it is if there is no news."""
+        self._due = 0
+        """When the next message is due."""
+        self._since, self._share = 0, -1.0
+        """When the interval began, and the part of it after which the next message is due without news."""
         self._patience = 1
         self._news: set[str] = set()
         self._telling = self._repairing = False
@@ -180,7 +153,8 @@ class Linkstate(Template[LinkstateSettings]):
                     roster.hear(name, ctx.now - plans.decode_age(age))
         if sender == state.origin and not roster.live <= plan.members:
             self._welcome(ctx, sender, roster.live - plan.members)
-        self._checked = (roster.version, plan)
+        if plan.members <= roster.live:
+            self._checked = (roster.version, plan)
 
     # passing on
 
@@ -207,8 +181,9 @@ class Linkstate(Template[LinkstateSettings]):
             ctx.wake("repair", self.settings.repair)
 
     def _offer(self, ctx: Context) -> None:
-        for name, number, versions in self._passing.offers(self.roster.live):
+        for name, number, versions, again in self._passing.offers(self.roster.live):
             ctx.send(name, Offer(number, versions))
+            self._again(ctx, name, again)
         if self._passing.waiting:
             self._watch(ctx)
 
@@ -225,10 +200,12 @@ class Linkstate(Template[LinkstateSettings]):
 
     @on(Wanted)
     def wanted(self, ctx: Context, wanted: Wanted, sender: str) -> None:
-        for origin in self._passing.answered(sender, wanted.round, wanted.origins):
-            state = self._states.get(origin)
-            if state is not None:
-                ctx.send(sender, state)
+        self._again(ctx, sender, self._passing.answered(sender, wanted.round, wanted.origins))
+
+    def _again(self, ctx: Context, to: str, origins: list[str]) -> None:
+        for origin in origins:
+            if origin in self._states:
+                ctx.send(to, self._states[origin])
 
     # who knows whom
 
@@ -280,25 +257,28 @@ class Linkstate(Template[LinkstateSettings]):
             ctx.wake("tell", wait / NANOSECONDS)
 
     def _included(self, ctx: Context) -> bool:
-        return self.official is not None and ctx.node in self.official.members
+        """Whether this node is in an official tree with others."""
+        official = self.official
+        return official is not None and ctx.node in official.members and len(official.names) > 1
 
     def _adopt(self, ctx: Context, plan: Plan | None) -> None:
         """Make a plan official here; one without this node is of no use to it, its own best will do.
 
         A node that has just come into the tree publishes soon; if many have, they take turns.
         """
-        before = self.official
-        if plan is before:
+        if plan is self.official:
             return
-        new = not self._included(ctx)
+        included, before = (
+            self._included(ctx),
+            self.official.members if self.official else frozenset({ctx.node}),
+        )
         self.official = plan
         if plan is None or ctx.node not in plan.members:
             return
         self._use(ctx, plan)
-        if new and self._lowest != ctx.node:
-            many = len(plan.members - before.members) if before is not None else len(plan.members)
-            turn = ctx.rng.random() * many / len(plan.members)
-            self._regular = min(self._regular, ctx.now + int(turn * self._spacing()))
+        new = len(plan.members - before) / len(plan.members)
+        if (not included or 2 * new > 1) and self._lowest != ctx.node:
+            self._since, self._share = ctx.now, ctx.rng.random() * new
             self._book(ctx, self._regular)
 
     def _use(self, ctx: Context, plan: Plan) -> None:
@@ -320,6 +300,11 @@ class Linkstate(Template[LinkstateSettings]):
         """Nanoseconds between two messages if there is news."""
         return max(nanoseconds(self.settings.trigger), self._spacing() // 50)
 
+    @property
+    def _regular(self) -> int:
+        """When the next message is due without news; later if nodes have come since the interval began."""
+        return self._since + int(self._spacing() * self._share)
+
     def _trigger(self, ctx: Context) -> None:
         """Publish early; not at once, others may be about to say the same."""
         gap = self._gap
@@ -333,16 +318,16 @@ class Linkstate(Template[LinkstateSettings]):
 
     def _turn(self, ctx: Context) -> None:
         """Publish if it is time, or if there is still something to say."""
+        limit = EXPIRY * self._spacing()
         limits = {name: EXPIRY * each.interval * NANOSECONDS for name, each in self._states.items()}
-        self.roster.expire(ctx.now, limits, EXPIRY * self._spacing(), nanoseconds(self.settings.forget))
+        self.roster.expire(ctx.now, limits, limit, nanoseconds(self.settings.forget))
         self.roster.tell(ctx)
         self._settle(ctx)
-        if self._regular == FAR:
-            self._regular = ctx.now + int(self._spacing() * ctx.rng.random())
+        if self._share < 0:
+            self._since, self._share = ctx.now, ctx.rng.random()
         if ctx.now >= self._regular or self._urgent(ctx):
             self._publish(ctx)
-            jitter = 1 + JITTER * (2 * ctx.rng.random() - 1)
-            self._regular = ctx.now + int(self._spacing() * jitter)
+            self._since, self._share = ctx.now, 1 + JITTER * (2 * ctx.rng.random() - 1)
             self._settle(ctx)
         self._book(ctx, self._regular)
 
@@ -376,7 +361,7 @@ class Linkstate(Template[LinkstateSettings]):
         )
         self._states[ctx.node] = state
         self._published_at = now
-        self._size = len(state.plan) + len(state.seen) + len(state.near)
+        self._size = len(encode(Control(ctx.id, state)))
         if lowest == ctx.node:
             self._lowest = lowest
             self._adopt(ctx, plan)

@@ -1,4 +1,4 @@
-"""What the linkstate services of a backbone say to each other."""
+"""What the linkstate services of a backbone say to each other, and their settings."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from gossamer.core.control import Message
 from gossamer.core.names import MAX_NODE_NAME
+from gossamer.core.template import Settings
 from gossamer.overlay.passing import AT_ONCE, Version
 from gossamer.overlay.plan import MAX_NODES, MAX_PLAN
 
@@ -82,3 +83,31 @@ class Wanted(Message, frozen=True):
 
     round: Number
     origins: Annotated[tuple[Name, ...], Meta(max_length=AT_ONCE)]
+
+
+class LinkstateSettings(Settings, frozen=True):
+    """Settings of the linkstate service.
+
+    interval
+        Seconds between two messages of a node, at least.
+    budget
+        Bytes per second that a node receives of all others together; stretches the interval.
+    trigger
+        Seconds between two messages if there is news, at least.
+    repair
+        Seconds between offers of what was passed on.
+    factor
+        Of the spanner: how much longer than direct a way may be. Small is shallow and dear.
+    measured
+        How many measurements a message carries, those to tree neighbours aside.
+    forget
+        Seconds for which a dead node is remembered, and tried now and then.
+    """
+
+    interval: Annotated[float, Meta(ge=1, le=3600)] = 30.0
+    budget: Annotated[float, Meta(gt=0, le=1e9)] = 16_000.0
+    trigger: Annotated[float, Meta(gt=0, le=3600)] = 1.0
+    repair: Annotated[float, Meta(gt=0, le=3600)] = 2.0
+    factor: Annotated[float, Meta(ge=1, le=1000)] = 1.5
+    measured: Annotated[int, Meta(ge=1, le=256)] = 16
+    forget: Annotated[float, Meta(gt=0, le=1e9)] = 3600.0

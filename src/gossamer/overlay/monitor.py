@@ -8,7 +8,8 @@ from msgspec import Meta
 
 from gossamer.core.template import Settings, Template
 from gossamer.overlay.hello import Hello, HelloSettings
-from gossamer.overlay.linkstate import Linkstate, LinkstateSettings
+from gossamer.overlay.linkstate import Linkstate
+from gossamer.overlay.linkwords import LinkstateSettings
 from gossamer.overlay.roster import Roster
 
 

@@ -7,10 +7,15 @@ from collections.abc import Collection, Iterable, Iterator
 Version = tuple[int, int]
 """Incarnation and counter of an origin."""
 
+Versions = tuple[tuple[str, int, int], ...]
+"""Origins, each with a version."""
+
 AT_ONCE = 256
 """Entries in one message."""
-OFFER_BYTES = 48
-"""What offering a message costs on average, answer included."""
+OFFER_BYTES = 80
+"""What offering a message costs, answer included, if it is offered alone."""
+BLIND = 4
+"""Messages that are sent again with an offer if the one before was not answered."""
 TRIES = 20
 """Offers without an answer after which a neighbour is given up."""
 
@@ -44,8 +49,11 @@ class Passing:
                 neighbour = self._neighbours[name] = _Neighbour()
             neighbour.passed[origin] = version
 
-    def offers(self, live: Collection[str]) -> Iterator[tuple[str, int, tuple[tuple[str, int, int], ...]]]:
-        """To whom to offer what, and under which number; whoever is dead or never answers is given up."""
+    def offers(self, live: Collection[str]) -> Iterator[tuple[str, int, Versions, list[str]]]:
+        """To whom to offer what under which number, and what to send again without waiting to be asked.
+
+        Whoever is dead or never answers is given up.
+        """
         for name, neighbour in tuple(self._neighbours.items()):
             neighbour.tries += 1
             if name not in live or neighbour.tries > TRIES or not neighbour.passed:
@@ -53,7 +61,13 @@ class Passing:
                 continue
             neighbour.round += 1
             neighbour.offered = dict(list(neighbour.passed.items())[:AT_ONCE])
-            yield name, neighbour.round, tuple((origin, *each) for origin, each in neighbour.offered.items())
+            versions = tuple((origin, *each) for origin, each in neighbour.offered.items())
+            yield (
+                name,
+                neighbour.round,
+                versions,
+                list(neighbour.offered)[:BLIND] if neighbour.tries > 1 else [],
+            )
 
     def answered(self, name: str, number: int, wanted: Collection[str]) -> list[str]:
         """What is to be sent again; all else that was offered has arrived."""

@@ -131,13 +131,13 @@ class Roster:
         """Let go of nodes without a sign of life for too long, and forget the long dead.
 
         limits, limit
-            Nanoseconds, by name, and for those not named.
+            Nanoseconds, by name and at least: whoever has published at a lively pace may have slowed down.
         forget
             Nanoseconds after which a dead node is no longer remembered.
         """
         for name in sorted(self.live):
             heard = self._heard.get(name)
-            if heard is not None and now - heard > limits.get(name, limit):
+            if heard is not None and now - heard > max(limit, limits.get(name, 0)):
                 self._silent[name] = heard
                 self._remove(name)
         for name in [name for name, heard in self._heard.items() if now - heard > forget]:

@@ -50,7 +50,7 @@ class Field:
             while len(known) < min(count, len(names) - 1):
                 known.add(dice.choice(names))
                 known.discard(name)
-            found[name] = {each: () for each in sorted(known)}
+            found[name] = dict.fromkeys(sorted(known), ())
         return found
 
     def tree(self) -> Tree:
