@@ -195,6 +195,16 @@ def test_who_was_expelled_holds_nobody_up_and_comes_back_as_a_new_one() -> None:
     assert stream.laggards(4 * PATIENCE, PATIENCE) == []
 
 
+def test_what_one_neighbour_said_in_an_earlier_life_no_longer_counts() -> None:
+    stream = begun("x", "y", high=3)
+    for name in "xy":
+        stream.hear(name, 3, 3, 0)
+    assert stream.complete == 3
+    stream.unsure("x")
+    assert stream.behind == {"x": None, "y": 3}
+    assert stream.complete is None
+
+
 @given(st.sets(st.integers(0, 200)))
 def test_ranges_say_the_same_in_fewer_words(some: set[int]) -> None:
     found = ranges(list(some))

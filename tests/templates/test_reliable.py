@@ -359,6 +359,20 @@ def test_when_a_middle_node_crashes_and_comes_back_the_others_miss_nothing(
             assert net.got[node, source] == list(range(1, 201)), (node, source, net.got[node, source])
 
 
+def test_who_was_cut_off_for_longer_than_a_membership_lasts_learns_it() -> None:
+    net = Net(Reliable, [("a", "b"), ("b", "c")], {"refresh": 2.0})
+    net.subscribe("abc")
+    assert net.at("a").group.root(net.ctx("a")) == "a"
+    net.publish("a", 300, start=5.0)
+    net.world.run(10)
+    net.world.add_rule(Loss(senders=("b",), receivers=("c",), start=10.0, end=30.0))
+    net.world.add_rule(Loss(senders=("c",), receivers=("b",), start=10.0, end=30.0))
+    net.world.run(60)
+    assert net.gaps == {"c": ["a"]}
+    assert net.ledger.counts.violations == 0
+    assert net.got["c", "a"][-1] == 300
+
+
 def test_a_source_that_comes_back_begins_a_stream_of_its_own() -> None:
     net = settled("abc", {"refresh": 5.0})
     net.world.crash("a")

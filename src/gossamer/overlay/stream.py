@@ -129,9 +129,11 @@ class Stream:
             self._told = {name: self._told.get(name, now) for name in here}
         return new
 
-    def unsure(self) -> None:
-        """The tree has changed: whatever neighbours said of those behind them no longer counts."""
-        self.behind = dict.fromkeys(self.behind)
+    def unsure(self, name: str | None = None) -> None:
+        """The tree has changed, or one neighbour may have forgotten everything: what was said of those
+        behind no longer counts.
+        """
+        self.behind.update(dict.fromkeys(each for each in self.behind if name in (None, each)))
 
     def hear(self, name: str, number: int, own: int, now: int) -> None:
         """All behind a neighbour have everything up to a number, and it itself up to another."""

@@ -211,7 +211,10 @@ class Reliable(Multicast[S]):
     def on_membership(self, ctx: Context, membership: Membership) -> None:
         super().on_membership(ctx, membership)
         for key, stream in self.streams.items():
+            if membership.change == "up":
+                stream.unsure(membership.who)
             self._place(ctx, key, stream)
+        self._tick(ctx)
 
     # the beat: ask for what is missing, say what has come, remind those that are behind
 

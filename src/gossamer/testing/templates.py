@@ -225,7 +225,7 @@ class TemplateConformance:
             assert not result.violations, (
                 f"seed {result.seed}: {result.violations} violations, {result.examples[0]}"
             )
-            assert not result.missed, f"seed {result.seed}: {result.missed} were told of a gap, yet all kept up"
+            assert not result.missed, f"seed {result.seed}: {result.missed} told of a gap, yet all kept up"
 
     @property
     def _templates(self) -> dict[str, type[Template[Any]]]:
