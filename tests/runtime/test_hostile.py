@@ -77,7 +77,9 @@ GARBAGE = {
     "a header of noise": prelude(PARCEL, 4, 4) + b"\xff\xff\xff\xff" * 2,
     "a control header of noise": prelude(CONTROL, 4, 4) + b"\xff\xff\xff\xff" * 2,
     "a greeting of noise": encode(Control(LINK_CHANNEL, body=b"\xc1")),
-    "a greeting too long": encode(Control(LINK_CHANNEL, Hello("x" * 1000, 1, Role.CLIENT, "x", listens=(), heard=False))),
+    "a greeting too long": encode(
+        Control(LINK_CHANNEL, Hello("x" * 1000, 1, Role.CLIENT, "x", listens=(), heard=False))
+    ),
     "a greeting with a bad name": encode(
         Control(LINK_CHANNEL, Hello("two words", 1, Role.CLIENT, "x", listens=(), heard=False))
     ),

@@ -88,7 +88,7 @@ async def test_two_nodes_that_clone_one_name_at_once_agree() -> None:
             assert await take(events, 1) == [b"same"]
         async with asyncio.timeout(SOON):
             while await one.directory.lookup("news") != await two.directory.lookup("news"):
-                await asyncio.sleep(0)
+                await turns()
         assert await one.directory.lookup("news") == await two.directory.lookup("news")
 
 

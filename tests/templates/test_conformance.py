@@ -7,13 +7,19 @@ from gossamer.testing.templates import TemplateConformance
 
 ALONE = {"loop"}
 """Templates that work within one node."""
+ONE_SOURCE = {"single-source"}
+"""Templates for one source per channel."""
 
 
 def _suite(name: str) -> type[TemplateConformance]:
     return type(
         f"Test{name.title()}",
         (TemplateConformance,),
-        {"template": templates()[name], "alone": name in ALONE},
+        {
+            "template": templates()[name],
+            "alone": name in ALONE,
+            "sources": 1 if name in ONE_SOURCE else 4,
+        },
     )
 
 

@@ -139,7 +139,8 @@ class Context:
         if self.server:
             return self.server
         tree: Tree | None = self.container(TREE)
-        return tree.next_hop(self.node, path[0]) if tree else None
+        hop = tree.next_hop(self.node, path[0]) if tree else None
+        return hop or (path[0] if path[0] in (self.container(NODES) or ()) else None)
 
     # asking
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from gossamer.core.context import BELOW, CONTACTS, SERVER, TREE
+from gossamer.core.context import SERVER, TREE
 from gossamer.core.effect import (
     Append,
     Deliver,
@@ -27,7 +27,7 @@ from gossamer.core.effect import (
 )
 from gossamer.core.engine import Engine
 from gossamer.core.errors import ProtocolError
-from gossamer.core.names import NANOSECONDS, Role, channel_id
+from gossamer.core.names import NANOSECONDS, channel_id
 from gossamer.core.parcel import Parcel
 from gossamer.core.sealer import PARCEL_BYTES
 from gossamer.core.tree import Tree
@@ -38,11 +38,10 @@ from gossamer.runtime.dialing import Dialer
 from gossamer.runtime.link import Bye, Hello, Link, Ping
 from gossamer.runtime.state import State
 from gossamer.runtime.storage import Storage
+from gossamer.runtime.surroundings import TIER, surroundings
 from gossamer.transports.base import Connection, Group
 
 log = logging.getLogger("gossamer")
-
-TIER = {Role.BACKBONE: 1, Role.PEER: 1, Role.SECONDARY: 2, Role.CLIENT: 3}
 
 
 class Subscriber(Protocol):
@@ -299,21 +298,11 @@ class Host:
         return True
 
     def _describe(self) -> None:
-        """Keep the containers that say who is around current."""
-        mine = TIER[self.engine.role]
-        roles = {name: TIER[link.hello.role] for name, link in self.links.items() if link.hello}
-        above = [
-            link.hello.address for link in self.links.values() if link.hello and TIER[link.hello.role] < mine
-        ]
-        below = tuple(sorted(name for name, tier in roles.items() if tier > mine))
-        self.do(self.engine.set(self.now(), SERVER, above[0] if above else None))
-        self.do(self.engine.set(self.now(), BELOW, below))
-        if self._tree is None and mine == 1:
-            contacts = {**(self.engine.containers.get(CONTACTS) or {}), self.engine.node: self.listens}
-            for name, link in self.links.items():
-                if link.hello and roles[name] == 1:
-                    contacts[name] = link.hello.listens
-            self.do(self.engine.set(self.now(), CONTACTS, contacts))
+        """Keep what depends on who is around current."""
+        for name, value in surroundings(
+            self.engine, self.links, self.listens, self._tree is not None
+        ).items():
+            self.do(self.engine.set(self.now(), name, value))
         connections = [link.connection for link in self.links.values()]
         best = min((each.best_frame for each in connections), default=MAX_FRAME)
         self.engine.parcel_bytes = min(PARCEL_BYTES, best)

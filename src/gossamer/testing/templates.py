@@ -43,6 +43,8 @@ class TemplateConformance:
         Of the channel, as plain values.
     alone
         Whether the template works within one node only.
+    sources
+        How many nodes may publish.
     nodes
         How many nodes, in a tree with two below each, and a few with a subscriber.
     checks
@@ -54,6 +56,7 @@ class TemplateConformance:
     template: ClassVar[type[Template[Any]]]
     settings: ClassVar[Mapping[str, Any]] = {}
     alone: ClassVar[bool] = False
+    sources: ClassVar[int] = 4
     nodes: ClassVar[int] = 10
     checks: ClassVar[Mapping[str, type[Check]]] = CHECKS
     seeds: ClassVar[Sequence[int]] = (1, 2, 3)
@@ -194,7 +197,7 @@ class TemplateConformance:
             link=link or LinkModel(),
             channel=(Channel(CHANNEL, self.template.name, dict(self.settings)),),
             publish=(
-                Publish(CHANNEL, 10.0, pick=min(3, count), poisson=True, start=2.0, end=end),
+                *self._crowd(count, end),
                 Publish(
                     CHANNEL, 5.0, nodes=(self._name(1),), start=2.0, end=end, attributes={"size": (1, 2, 3)}
                 ),
@@ -206,6 +209,11 @@ class TemplateConformance:
             ),
             rule=tuple(faults_by_rule),
         )
+
+    def _crowd(self, count: int, end: float) -> tuple[Publish, ...]:
+        """Sources beside the one on the first node."""
+        more = min(self.sources - 1, count)
+        return (Publish(CHANNEL, 10.0, pick=more, poisson=True, start=2.0, end=end),) if more > 0 else ()
 
     def world(self, scenario: Scenario, seed: int) -> World:
         """The world of a scenario, with a ledger that looks on."""
