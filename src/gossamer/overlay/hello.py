@@ -295,7 +295,8 @@ class Hello(Template[HelloSettings]):
     def _weights(self) -> tuple[float, float]:
         """The sum of all weights, and the part of the others."""
         ranked = CRITICAL * len(self._critical) + NEAR * len(self.roster.nearest)
-        others = max(1, len(self.roster.live) - len(self._critical) - len(self.roster.nearest))
+        rest = len(self.roster.live) - len(self._critical) - len(self.roster.nearest)
+        others = max(1, rest, len(self._fresh))
         share = min(others * NEAR / 2, ranked / (1 if self._fresh else 3)) if ranked else 1.0
         return ranked + share, share
 
