@@ -37,6 +37,8 @@ DOUBT = 1e-6
 """Probability of mistaking a living node for a dead one that is small enough."""
 RELENT = 60 * NANOSECONDS
 """How long a node is not called dead again after it was: others may reach it where this node cannot."""
+FEW = 32
+"""Measurements below which each is worth publishing sooner."""
 OUTSTANDING = 30 * NANOSECONDS
 """How late a reply may come and still measure."""
 
@@ -65,13 +67,13 @@ class HelloSettings(Settings, frozen=True):
     pause
         Seconds that a node has peace between two probes, unless it is suspected.
     refresh
-        Seconds between two changes of the published distances, at least.
+        Seconds between two changes of the published distances, at least; less while few are known.
     """
 
     budget: Annotated[float, Meta(gt=0, le=1e9)] = 200.0
     nearest: Annotated[int, Meta(ge=0, le=1024)] = 16
     pause: Annotated[float, Meta(ge=0, le=3600)] = 1.0
-    refresh: Annotated[float, Meta(ge=0, le=3600)] = 1.0
+    refresh: Annotated[float, Meta(ge=0, le=3600)] = 5.0
 
 
 class _Peer:
@@ -179,7 +181,8 @@ class Hello(Template[HelloSettings]):
     def on_timer(self, ctx: Context, name: str) -> None:
         self._wake_at = -1
         self._worry(ctx)
-        if self._changed and ctx.now - self._published_at >= nanoseconds(self.settings.refresh):
+        patience = nanoseconds(self.settings.refresh) * min(len(self.roster.distances), FEW) // FEW
+        if self._changed and ctx.now - self._published_at >= patience:
             self._publish(ctx)
         if ctx.now >= self._free:
             target = self._next(ctx)
@@ -281,9 +284,10 @@ class Hello(Template[HelloSettings]):
                 if other not in distances and other in roster.live and other != ctx.node:
                     self._queue(other, first=True)
         self._heap = []
+        total = self._weights()[0]
         for name in (*self._critical, *roster.nearest):
             peer = self._known(name)
-            due = min(peer.due or ctx.now, ctx.now + self._period(name))
+            due = min(peer.due or ctx.now, ctx.now + self._period(name, total))
             self._hurry(name, peer, due)
 
     def _known(self, name: str) -> _Peer:
@@ -295,13 +299,14 @@ class Hello(Template[HelloSettings]):
     def _weights(self) -> tuple[float, float]:
         """The sum of all weights, and the part of the others."""
         ranked = CRITICAL * len(self._critical) + NEAR * len(self.roster.nearest)
-        others = max(1, len(self.roster.live) - len(self._critical) - len(self.roster.nearest))
+        rest = len(self.roster.live) - len(self._critical) - len(self.roster.nearest)
+        others = max(1, rest, len(self._fresh))
         share = min(others * NEAR / 2, ranked / (1 if self._fresh else 3)) if ranked else 1.0
         return ranked + share, share
 
-    def _period(self, name: str) -> int:
+    def _period(self, name: str, total: float) -> int:
         weight = CRITICAL if name in self._critical else NEAR
-        return max(self._pause, int(self._gap * self._weights()[0] / weight))
+        return max(self._pause, int(self._gap * total / weight))
 
     def _next(self, ctx: Context) -> str | None:
         """Whose turn it is, if it is anybody's."""
@@ -358,7 +363,7 @@ class Hello(Template[HelloSettings]):
         self._free = ctx.now + self._gap
         peer.sent = ctx.now
         if name in self._critical or name in self.roster.nearest:
-            self._hurry(name, peer, ctx.now + self._period(name))
+            self._hurry(name, peer, ctx.now + self._period(name, self._weights()[0]))
         ctx.send(name, Probe(self._nonce))
 
     def _publish(self, ctx: Context) -> None:

@@ -13,8 +13,9 @@ is ``max(interval, N × (S + OFFER_BYTES) / budget)``, ± 10 % by dice. News (a 
 out, a newcomer, a node not in the official tree) goes out early, but not before a fiftieth of the interval,
 and at least ``trigger`` seconds, after the last message.
 
-Loss. A node remembers what it passed to whom, offers the list now and then, and sends again what the other
-wants; the numbers (incarnation, counter) of an origin only grow, so an old message never replaces a newer.
+Loss. A node remembers what it passed to whom, offers the list every ``repair`` seconds, or every fiftieth of
+the interval if that is longer, and sends again what the other wants. The numbers (incarnation, counter) of an
+origin only grow, so an old message never replaces a newer.
 """
 
 from __future__ import annotations
@@ -178,7 +179,7 @@ class Linkstate(Template[LinkstateSettings]):
     def _watch(self, ctx: Context) -> None:
         if not self._repairing:
             self._repairing = True
-            ctx.wake("repair", self.settings.repair)
+            ctx.wake("repair", max(self.settings.repair, self._gap / NANOSECONDS))
 
     def _offer(self, ctx: Context) -> None:
         for name, number, versions, again in self._passing.offers(self.roster.live):
