@@ -31,12 +31,11 @@ class Backbone:
         dice = SeededDice(seed, label="field")
         self.field = Field(self.names, 0.005, 0.1, dice)
         self.contacts = self.field.contacts(3, dice)
-        self.services: dict[str, list[Any]] = {}
         self.world = World(
             seed,
             templates={},
             link=LinkModel(loss=loss),
-            services=lambda stored: self._made(MonitorSettings(**settings)),
+            services=lambda stored: monitor(MonitorSettings(**settings)),
         )
         self.world.spread(self.field)
         self.world.add_tap(self._tap)
@@ -51,9 +50,6 @@ class Backbone:
         for name in names:
             self.world.add_node(name, role)
             self.world.set(name, CONTACTS, self.contacts[name])
-
-    def _made(self, settings: MonitorSettings) -> list[Any]:
-        return list(monitor(settings))
 
     def _tap(self, sender: str, to: str, item: Item) -> None:
         assert isinstance(item, Control)

@@ -28,7 +28,7 @@ AGE_UNIT = NANOSECONDS // 10
 """Ages are rounded up to 4 significant bits of it: by at most 13 %."""
 
 _PAIR = Struct(">HH")
-_PLANS_KEPT = 1024
+_PLANS_KEPT = 256
 
 
 class Plan:
