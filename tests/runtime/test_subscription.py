@@ -20,8 +20,10 @@ from gossamer import (
     Wishes,
     connect,
 )
+from gossamer.core.effect import Missed
+from gossamer.core.names import channel_id
 
-from .parties import SOON, client, link_of, reach, rest, server, stuff, take, turns
+from .parties import SOON, client, host_of, link_of, reach, rest, server, stuff, take, turns
 
 Dropping = Literal["drop_oldest", "drop_newest", "drop_priority"]
 
@@ -366,3 +368,11 @@ async def test_a_slow_callback_with_block_makes_the_publisher_wait() -> None:
             while len(got) < 3:
                 await turns(1)
             assert got == [b"1", b"2", b"3"]
+
+
+async def test_a_subscriber_that_did_not_keep_up_learns_it_and_others_do_not() -> None:
+    async with connect() as node:
+        mine, other = await node.channel("news", "loop"), await node.channel("more", "loop")
+        async with mine.subscribe() as events, other.subscribe() as others:
+            host_of(node).do([Missed(channel_id("news"), "source")])
+            assert (events.missed, others.missed) == (1, 0)

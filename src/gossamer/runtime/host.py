@@ -16,6 +16,7 @@ from gossamer.core.effect import (
     DeliverFeedback,
     Effect,
     Matching,
+    Missed,
     Read,
     Reply,
     Report,
@@ -48,6 +49,7 @@ class Subscriber(Protocol):
     """Where delivered events go."""
 
     def put(self, parcel: Parcel, picks: tuple[int, ...] | None, origin: Link | None) -> None: ...
+    def gap(self, channel: int, source: str) -> None: ...
 
 
 class Host:
@@ -147,6 +149,9 @@ class Host:
                     self._values.keep((each.key, each.value) for each in effects if isinstance(each, Store))
                 case Append() | Read() | Trim():
                     self._storage.request(effect)
+                case Missed():
+                    for subscriber in tuple(self.subscribers.values()):
+                        subscriber.gap(effect.channel, effect.source)
                 case Matching() | Room():
                     self.changed()
 

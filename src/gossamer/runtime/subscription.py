@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from gossamer.core.errors import BadEnvelope, Closed, Full, NoAnswer
 from gossamer.core.event import NO_ENVELOPE, Criteria, Envelope, Value
+from gossamer.core.names import channel_id
 from gossamer.core.parcel import Event, Parcel
 from gossamer.core.receipt import Receipt, check_handback
 
@@ -100,6 +101,8 @@ class Subscription:
         self.handback = handback
         self.failed = 0
         self.dropped = 0
+        self.missed = 0
+        """How often events of a source went missing because this node did not keep up."""
         self.number = 0
         self._answers = answers
         self._callback = callback
@@ -185,6 +188,12 @@ class Subscription:
             self._queued += len(events)
             self._accepted += len(events)
             self._arrived()
+
+    def gap(self, channel: int, source: str) -> None:
+        """Events of a source are missing; called by the host."""
+        if channel == channel_id(self.channel.name):
+            self.missed += 1
+            log.warning("%r: events of %s are missing, this node did not keep up", self.channel.name, source)
 
     def _overflow(self, events: list[ReceivedEvent], room: int, origin: Link | None) -> list[ReceivedEvent]:
         """Make the events fit in the way the subscriber chose; those that go into the queue."""
