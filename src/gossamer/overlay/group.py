@@ -94,6 +94,8 @@ class Group:
         self._seen = 0
         """The newest epoch heard of."""
         self._leads = False
+        self._backbone: object = None
+        self._meeting: str | None = None
         self._last_root: str | None = None
         self._number = 0
         self._unheard: Join | None = None
@@ -114,8 +116,13 @@ class Group:
         return self.meeting(ctx)
 
     def meeting(self, ctx: Context) -> str:
-        """The rendezvous node."""
-        return rendezvous(ctx.id, self._live(ctx)) or ctx.node
+        """The rendezvous node; asked for with every parcel, found anew when the backbone is another."""
+        nodes = ctx.container(NODES)
+        backbone = ctx.container(TREE) if nodes is None else nodes
+        if self._meeting is None or backbone is not self._backbone:
+            self._backbone = backbone
+            self._meeting = rendezvous(ctx.id, self._live(ctx)) or ctx.node
+        return self._meeting
 
     def _live(self, ctx: Context) -> Collection[str]:
         nodes: Mapping[str, Any] | None = ctx.container(NODES)
