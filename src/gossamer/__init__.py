@@ -2,9 +2,11 @@
 
 from gossamer.core.errors import (
     AddressInUse,
+    Altered,
     BadAddress,
     BadEnvelope,
     BadName,
+    BadPackage,
     CannotConnect,
     ChannelExists,
     Closed,
@@ -24,6 +26,8 @@ from gossamer.core.errors import (
     UnknownChannel,
     UnknownKey,
     UnknownTemplate,
+    Unsigned,
+    Untrusted,
 )
 from gossamer.core.event import Criteria, Envelope, Wishes
 from gossamer.core.names import Role
@@ -38,9 +42,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AddressInUse",
+    "Altered",
     "BadAddress",
     "BadEnvelope",
     "BadName",
+    "BadPackage",
     "CannotConnect",
     "Channel",
     "ChannelExists",
@@ -72,6 +78,8 @@ __all__ = [
     "UnknownChannel",
     "UnknownKey",
     "UnknownTemplate",
+    "Unsigned",
+    "Untrusted",
     "Wishes",
     "connect",
     "run",

@@ -53,6 +53,10 @@ EXAMPLES: dict[str, tuple[GossamerError, list[str]]] = {
         ["tcp://h:1", "refused", "gossamer up"],
     ),
     "Refused": (errors.Refused("b1", "full"), ["b1", "full"]),
+    "BadPackage": (errors.BadPackage("echo", "no such class"), ["'echo'", "no such class"]),
+    "Unsigned": (errors.Unsigned("echo"), ["'echo'", "no signature", "gossamer templates sign"]),
+    "Altered": (errors.Altered("echo", "file 'a.py' differs"), ["'echo'", "'a.py'", "again"]),
+    "Untrusted": (errors.Untrusted("echo", "ed25519:AAAA", 2), ["'echo'", "ed25519:AAAA", "2", "[trust]"]),
     "NoAnswer": (errors.NoAnswer("lookup of 'x'", 2.5), ["lookup of 'x'", "2.5 s"]),
 }
 
@@ -101,6 +105,7 @@ def test_a_hostile_value_does_not_flood_a_message() -> None:
         errors.BadName("channel", flood, "rule"),
         errors.BadEnvelope("attribute", flood, "rule"),
         errors.ProtocolError("field", flood, "limit"),
+        errors.Untrusted(flood, "ed25519:AAAA", 0),
     ):
         assert len(str(error)) < 400
 

@@ -24,6 +24,10 @@
         ├── ProtocolError         a frame breaks the wire format; names the field and its limit
         ├── CannotConnect         nobody usable answers at an address
         ├── Refused               the other side answered, and said no
+        ├── BadPackage            a template package cannot be used; names it and says why
+        │   ├── Unsigned          it carries no signature
+        │   ├── Altered           it is not what was signed
+        │   └── Untrusted         the key that signed it is not among those that this node trusts
         └── NoAnswer              nothing came back in time
 
 ``retry`` says whether the same call may succeed later without a change by the caller.
@@ -230,6 +234,43 @@ class Refused(RemoteError):
     def __init__(self, who: str, reason: str) -> None:
         self.who, self.reason = who, reason
         super().__init__(f"{who} refused: {reason}")
+
+
+class BadPackage(RemoteError):
+    """A template package cannot be used."""
+
+    retry = False
+
+    def __init__(self, what: str, reason: str) -> None:
+        self.what, self.reason = what, reason
+        super().__init__(f"template package {what[:80]!r} is not loaded: {reason}")
+
+
+class Unsigned(BadPackage):
+    """It carries no signature."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what, "it carries no signature; `gossamer templates sign` makes one")
+
+
+class Altered(BadPackage):
+    """It is not what was signed."""
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(what, f"it is not what was signed: {reason}; get it again from who signed it")
+
+
+class Untrusted(BadPackage):
+    """The key that signed it is not among those that this node trusts."""
+
+    def __init__(self, what: str, key: str, trusted: int) -> None:
+        self.key, self.trusted = key, trusted
+        has = f"is none of the {trusted} that this node trusts" if trusted else "this node trusts no key"
+        super().__init__(
+            what,
+            f"it is signed by {key}, {'which' if trusted else 'and'} {has}: "
+            f"if you know whose key it is, add it to `keys` of [trust] in the node's settings",
+        )
 
 
 class NoAnswer(RemoteError):

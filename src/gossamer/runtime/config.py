@@ -55,6 +55,17 @@ class ChannelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     settings: dict[str, Any] = {}
 
 
+class TrustConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whose template packages a node loads.
+
+    keys
+        Public keys, each ``ed25519:BASE64 name`` as in the file that ``gossamer templates key`` makes.
+        Without any, nothing is ever loaded.
+    """
+
+    keys: tuple[str, ...] = ()
+
+
 class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A node.
 
@@ -73,6 +84,8 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         channels. Empty keeps it in memory, where it survives nothing. No two nodes may share one.
     registry, monitor
         Settings of the node's registry, and of how backbone nodes watch each other.
+    trust
+        Whose template packages the node loads.
     trace
         Folder for traces; empty writes none.
     run
@@ -91,6 +104,7 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: Limits = Limits()
     registry: RegistrySettings = RegistrySettings()
     monitor: MonitorSettings = MonitorSettings()
+    trust: TrustConfig = TrustConfig()
 
 
 def load(path: str | Path) -> NodeConfig:
