@@ -1,7 +1,7 @@
 """Checks inside a run: does every delivery keep what the channel's template promised?
 
 The ledger is a witness. It knows what was published and who subscribed, and asks one check per promise
-about each delivery. To check one more promise, write a Check and put it into CHECKS (or hand it in).
+about each delivery; ``promises`` has them.
 
 Integrity is checked on every channel: an event that is delivered was published just so, to a subscription
 that is there and whose criteria it meets; feedback reaches the application whose event it answers.
@@ -13,8 +13,8 @@ MAX_REMEMBERED are still checked for repetition (one bit per event and subscript
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import msgspec
@@ -22,13 +22,15 @@ import msgspec
 from gossamer.core.event import Criteria, Envelope
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Receipt
-from gossamer.core.template import AT_MOST_ONCE, GAP_FREE
 from gossamer.simulator.books import Peers, Published, Seat, SeatKey
+from gossamer.simulator.promises import CHECKS, AtMostOnce, Check, GapFree
 from gossamer.simulator.quantiles import Quantiles
 from gossamer.simulator.witness import Witness
 
 if TYPE_CHECKING:
     from gossamer.simulator.world import World
+
+__all__ = ["CHECKS", "INTEGRITY", "AtMostOnce", "Check", "Counts", "GapFree", "Ledger", "Violation"]
 
 INTEGRITY = "integrity"
 """What no template has to promise: nothing is delivered that was not published, or to the wrong place."""
@@ -50,70 +52,6 @@ class Violation(msgspec.Struct, frozen=True):
     number: int
     at: int  # virtual nanoseconds
     expected: str
-
-
-class Check:
-    """One promise on one channel. Answers None if it is kept, else what should have been."""
-
-    promise: ClassVar[str]
-
-    def published(self, source: tuple[str, int], number: int) -> None:
-        """An event of a source (node and life) is about to leave."""
-
-    def delivered(self, seat: Seat, source: tuple[str, int], number: int, again: bool) -> str | None:
-        """An event reaches a subscription; ``again`` if it did so before."""
-        return None
-
-    def feedback(self, source: tuple[str, int], number: int, again: bool) -> str | None:
-        """An answer reaches its target."""
-        return None
-
-    def missed(self, seat: Seat, source: str) -> None:
-        """A subscription is told that events of a source (any life of a node) are missing."""
-
-    def ended(self, seats: Mapping[SeatKey, Seat]) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
-        """The run is over; ``seats`` are the subscriptions still there. Seat, source, number of each event
-        that broke the promise, and what should have been.
-        """
-        return ()
-
-
-class AtMostOnce(Check):
-    """No subscription gets an event twice, no source an answer."""
-
-    promise = AT_MOST_ONCE
-
-    def delivered(self, seat: Seat, source: tuple[str, int], number: int, again: bool) -> str | None:
-        return "delivered once to this subscription" if again else None
-
-    def feedback(self, source: tuple[str, int], number: int, again: bool) -> str | None:
-        return "handed to the source once" if again else None
-
-
-class GapFree(Check):
-    """Once a subscription has an event of a source, it gets every later one, in order, while it is there.
-
-    One that is told of a gap begins anew; how often that happens is counted.
-    """
-
-    promise = GAP_FREE
-
-    def __init__(self) -> None:
-        self._last: dict[tuple[Seat, tuple[str, int]], int] = {}
-
-    def delivered(self, seat: Seat, source: tuple[str, int], number: int, again: bool) -> str | None:
-        if seat.criteria:
-            return None
-        last = self._last.get((seat, source))
-        self._last[seat, source] = number
-        return None if last is None or number == last + 1 else f"number {last + 1} next"
-
-    def missed(self, seat: Seat, source: str) -> None:
-        for key in [key for key in self._last if key[0] is seat and key[1][0] == source]:
-            del self._last[key]
-
-
-CHECKS: Mapping[str, type[Check]] = {check.promise: check for check in (AtMostOnce, GapFree)}
 
 
 class _Channel:

@@ -1,0 +1,179 @@
+"""From what a scenario says to a world that is ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from gossamer.catalog import templates as installed_templates
+from gossamer.core.context import CONTACTS, TREE
+from gossamer.core.errors import ConfigError
+from gossamer.core.event import Criteria, Wishes, check_attributes
+from gossamer.core.names import check_channel
+from gossamer.core.template import Template
+from gossamer.core.trace import Row
+from gossamer.overlay.monitor import MonitorSettings, monitor
+from gossamer.simulator import rules
+from gossamer.simulator.agents import Publisher, Subscriber
+from gossamer.simulator.checks import Ledger
+from gossamer.simulator.dice import SeededDice
+from gossamer.simulator.field import Field
+from gossamer.simulator.keys import after, naming
+from gossamer.simulator.script import Channel, Publish, Scenario, Subscribe
+from gossamer.simulator.topology import Network, layout, named, spanning
+from gossamer.simulator.world import World
+
+
+def build(
+    scenario: Scenario,
+    seed: int,
+    ledger: Ledger | None = None,
+    recorder: Callable[[Row], None] | None = None,
+    templates: Mapping[str, type[Template[Any]]] | None = None,
+) -> World:
+    """The world of a scenario, ready to run; raises ConfigError naming the key."""
+    try:
+        return _Builder(scenario, seed, ledger, recorder, templates).world
+    except ConfigError as error:
+        if error.file or not scenario.file:
+            raise
+        raise ConfigError(error.reason, key=error.key, file=scenario.file) from None
+
+
+class _Builder:
+    """Puts a world together in the order of the file."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int,
+        ledger: Ledger | None,
+        recorder: Callable[[Row], None] | None,
+        templates: Mapping[str, type[Template[Any]]] | None,
+    ) -> None:
+        self.templates = installed_templates() if templates is None else templates
+        self.seed = seed
+        self.world = World(
+            seed,
+            templates=self.templates,
+            recorder=recorder,
+            link=scenario.link,
+            node=scenario.node,
+            detection=scenario.detection,
+            services=_services(scenario),
+        )
+        if ledger is not None:
+            self.world.add_witness(ledger)
+        self._network(scenario.network, bool(scenario.monitor))
+        self.channels = {channel.name for channel in scenario.channel}
+        for index, channel in enumerate(scenario.channel):
+            self._channel(channel, f"channel[{index}]")
+        for index, rule in enumerate(scenario.rule):
+            self.world.add_rule(rule, f"rule[{index}]")
+        for index, subscribe in enumerate(scenario.subscribe):
+            self._subscribe(subscribe, f"subscribe[{index}]")
+        for index, publish in enumerate(scenario.publish):
+            self._publish(publish, f"publish[{index}]")
+
+    def _network(self, network: Network, monitored: bool) -> None:
+        seed = self.seed if network.seed is None else network.seed
+        if network.kind == "field":
+            self._field(network, SeededDice(seed, label="topology"), monitored)
+            return
+        with naming("network"):
+            names, edges = layout(network, SeededDice(seed, label="topology"))
+            for name in names:
+                self.world.add_node(name)
+            tree = spanning(names, edges)
+        for a, b in edges:
+            self.world.link(a, b)
+        self.world.set(None, TREE, tree)
+
+    def _field(self, network: Network, dice: SeededDice, monitored: bool) -> None:
+        names = named(network)
+        field = Field(names, network.base, network.scale, dice)
+        for name in names:
+            self.world.add_node(name)
+        self.world.spread(field)
+        for name, contacts in field.contacts(network.contacts, dice).items():
+            self.world.set(name, CONTACTS, contacts)
+        if not monitored:
+            self.world.set(None, TREE, field.tree())
+
+    def _channel(self, channel: Channel, key: str) -> None:
+        if channel.template not in self.templates:
+            known = ", ".join(sorted(self.templates))
+            raise ConfigError(
+                f"there is no template {channel.template!r}; known: {known}", key=f"{key}.template"
+            )
+        with naming(f"{key}.name"):
+            check_channel(channel.name)
+        with naming(f"{key}.settings"):
+            self.templates[channel.template].parse(dict(channel.settings))
+        with naming(f"{key}.name"):
+            self.world.open(channel.name, channel.template, channel.settings)
+
+    def _publish(self, publish: Publish, key: str) -> None:
+        attributes = {
+            name: values if isinstance(values, tuple) else (values,)
+            for name, values in publish.attributes.items()
+        }
+        with naming(f"{key}.attributes"):
+            for name, values in attributes.items():
+                for value in values:
+                    check_attributes({name: value})
+        after(publish.start, publish.end, f"{key}.end")
+        for node in self._chosen(publish, key):
+            Publisher(
+                self.world,
+                node,
+                publish.channel,
+                rate=publish.rate,
+                poisson=publish.poisson,
+                size=publish.size,
+                limit=publish.limit,
+                start=publish.start,
+                end=publish.end,
+                attributes=attributes,
+                wishes=Wishes(publish.priority, publish.expiry),
+                label=key,
+            )
+
+    def _subscribe(self, subscribe: Subscribe, key: str) -> None:
+        with naming(f"{key}.criteria"):
+            criteria = Criteria(*subscribe.criteria)
+        after(subscribe.join, subscribe.leave, f"{key}.leave")
+        for node in self._chosen(subscribe, key):
+            Subscriber(
+                self.world,
+                node,
+                subscribe.channel,
+                criteria=criteria,
+                join=subscribe.join,
+                leave=subscribe.leave,
+                share=subscribe.feedback,
+                size=subscribe.feedback_size,
+                label=key,
+            )
+
+    def _chosen(self, agents: Publish | Subscribe, key: str) -> list[str]:
+        if agents.channel not in self.channels:
+            known = ", ".join(sorted(self.channels)) or "none"
+            raise ConfigError(f"there is no channel {agents.channel!r}; known: {known}", key=f"{key}.channel")
+        rules.known(agents.nodes, self.world.nodes, f"{key}.nodes")
+        nodes = list(agents.nodes or self.world.nodes)
+        if agents.pick is not None:
+            if agents.pick > len(nodes):
+                raise ConfigError(f"{agents.pick} of {len(nodes)} nodes cannot be picked", key=f"{key}.pick")
+            self.world.dice(f"pick {key}").shuffle(nodes)
+            nodes = sorted(nodes[: agents.pick])
+        return nodes
+
+
+def _services(scenario: Scenario) -> Callable[[Mapping[str, bytes]], Iterable[Template[Any]]]:
+    if not scenario.monitor:
+        return lambda stored: ()
+    if scenario.network.kind != "field":
+        raise ConfigError(f"only a field can be monitored, not a {scenario.network.kind}", key="monitor")
+    settings = MonitorSettings() if scenario.monitor is True else scenario.monitor
+    return lambda stored: monitor(settings)

@@ -1,0 +1,119 @@
+"""What a scenario file says: a network, its channels, agents and faults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from gossamer.core.config import parse
+from gossamer.core.errors import ConfigError
+from gossamer.core.event import DEFAULT_PRIORITY, MAX_PAYLOAD
+from gossamer.overlay.monitor import MonitorSettings
+from gossamer.simulator import rules
+from gossamer.simulator.models import LinkModel, NodeModel, Probability
+from gossamer.simulator.topology import Network
+
+Plain = str | int | float | bool
+Size = Annotated[int, Meta(ge=0, le=MAX_PAYLOAD)]
+Instant = rules.Instant
+
+
+class Channel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A channel that runs on all nodes."""
+
+    name: str
+    template: str
+    settings: dict[str, Plain] = {}
+
+
+class Publish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Publishers, one per chosen node.
+
+    nodes, pick
+        Which nodes: all if none are named; of these, so many at random if ``pick`` is given.
+    rate, poisson, size, limit, start, end, attributes
+        See agents.Publisher. An attribute is a value, or a list of values to choose from.
+    priority, expiry
+        Wishes of all events.
+    """
+
+    channel: str
+    rate: Annotated[float, Meta(gt=0, le=1e6)]
+    nodes: tuple[str, ...] = ()
+    pick: Annotated[int, Meta(ge=1)] | None = None
+    poisson: bool = False
+    size: Size = 100
+    limit: Annotated[int, Meta(ge=1)] | None = None
+    start: Instant = 0.0
+    end: Instant | None = None
+    attributes: dict[str, Plain | Annotated[tuple[Plain, ...], Meta(min_length=1)]] = {}
+    priority: Annotated[int, Meta(ge=0, le=9)] = DEFAULT_PRIORITY
+    expiry: Annotated[float, Meta(gt=0, le=10 * 365 * 86400)] | None = None
+
+
+class Subscribe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Subscribers, one per chosen node.
+
+    nodes, pick
+        As for publishers.
+    criteria
+        Triples of attribute, operator and value, all of which must hold.
+    join, leave
+        Seconds.
+    feedback, feedback_size
+        Share of the events that are answered, 0 to 1, and bytes of an answer.
+    """
+
+    channel: str
+    nodes: tuple[str, ...] = ()
+    pick: Annotated[int, Meta(ge=1)] | None = None
+    criteria: tuple[tuple[str, str, Plain], ...] = ()
+    join: Instant = 0.0
+    leave: Instant | None = None
+    feedback: Probability = 0.0
+    feedback_size: Size = 10
+
+
+class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All that a run needs but its seed.
+
+    duration
+        Virtual seconds.
+    name
+        The file's name without its ending if not given.
+    detection
+        Seconds after which neighbours notice a crash.
+    monitor
+        Whether the nodes of a field run the monitoring services, which find the tree; or a table of their
+        settings.
+    file
+        Where it was loaded from; ``load`` sets it.
+    """
+
+    network: Network
+    duration: Annotated[float, Meta(gt=0, le=1e9)]
+    name: Annotated[str, Meta(max_length=64, pattern=r"^[A-Za-z0-9_.-]*$")] = ""
+    detection: Annotated[float, Meta(ge=0, le=86_400)] = 1.0
+    monitor: bool | MonitorSettings = False
+    link: LinkModel = LinkModel()
+    node: NodeModel = NodeModel()
+    channel: tuple[Channel, ...] = ()
+    publish: tuple[Publish, ...] = ()
+    subscribe: tuple[Subscribe, ...] = ()
+    rule: tuple[rules.AnyRule, ...] = ()
+    file: str = ""
+
+
+def load(path: str | Path) -> Scenario:
+    """Read a scenario file; raises ConfigError."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise ConfigError(f"the scenario cannot be read: {reason}", file=str(path)) from None
+    scenario = parse(text, Scenario, str(path))
+    return msgspec.structs.replace(scenario, name=scenario.name or path.stem, file=str(path))
