@@ -12,6 +12,7 @@ template says in three paragraphs what it promises, what it costs and what it ne
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import reduce
 from inspect import cleandoc
 from operator import or_
@@ -124,6 +125,16 @@ class Template(Generic[S]):
     def matching(self, ctx: Context) -> bool:
         """Whether somebody, as far as this node knows, listens."""
         return bool(ctx.subscribers)
+
+    # for whoever looks on, such as a simulator
+
+    def figures(self) -> dict[str, int]:
+        """What this instance has counted of its own doing, by name; sums over nodes must make sense."""
+        return {}
+
+    def onward(self, ctx: Context, parcel: Parcel, sender: str) -> Iterable[str]:
+        """Where a parcel from a neighbour goes next, had it not expired here; nowhere if it goes on anyway."""
+        return ()
 
     # for the engine
 

@@ -103,6 +103,9 @@ class Multicast(Template[S]):
         near.update(node for node in self.interests.said if self.interests.listens(node))
         return sorted(near - {sender})
 
+    def onward(self, ctx: Context, parcel: Parcel, sender: str) -> list[str]:
+        return self.hops(ctx, sender)
+
     def regrouped(self, ctx: Context) -> None:
         """This node has another tree."""
         while self._waiting and self.ready(ctx):

@@ -100,7 +100,9 @@ class Reliable(Multicast[S]):
         super().__init__(settings)
         self.streams: dict[Key, Stream] = {}
         self.repaired = 0
-        """Parcels sent again by this node."""
+        """Parcels sent again by this node, those that began here included."""
+        self.repaired_own = 0
+        """Parcels sent again that began here."""
         self._ticking = False
         self._beat_length = nanoseconds(min(settings.repair, settings.ack))
         self._time = 0
@@ -135,6 +137,16 @@ class Reliable(Multicast[S]):
     def on_expired(self, ctx: Context, parcel: Parcel, sender: str) -> None:
         """An expired parcel still closes the gap it would leave."""
         self.on_parcel(ctx, parcel, sender)
+
+    def onward(self, ctx: Context, parcel: Parcel, sender: str) -> list[str]:
+        """It went on, to close the gap there too."""
+        return []
+
+    def figures(self) -> dict[str, int]:
+        return {
+            "repaired_by_source": self.repaired_own,
+            "repaired_on_the_way": self.repaired - self.repaired_own,
+        }
 
     def advance(self, ctx: Context, stream: Stream, sender: str | None) -> None:
         """Deliver what is next in order."""
@@ -305,6 +317,7 @@ class Reliable(Multicast[S]):
                 parcel = stream.held.get(number)
                 if parcel is not None:
                     self.repaired += 1
+                    self.repaired_own += key[0] == ctx.node
                     ctx.send(sender, parcel)
                 elif number < stream.base:
                     self._tell(ctx, key, stream, sender)
