@@ -23,6 +23,7 @@ from gossamer.core.names import MAX_CHANNEL_NAME, MAX_NODE_NAME, NANOSECONDS, ch
 from gossamer.core.template import Settings, Template
 from gossamer.overlay.items import CHANNELS, LATEST, Item
 from gossamer.overlay.registry import Registry
+from gossamer.overlay.wanting import TEMPLATES, Got, Wanted, Wants
 
 MAX_ENTRIES = 100_000
 MAX_SETTINGS = 16
@@ -155,22 +156,31 @@ class Directory(Template[Settings]):
         self._number = 0
         self._wondering: dict[int, int] = {}
         """Unknown channels that somebody was asked about, and when."""
+        self._wanted = Wanted()
 
     def on_open(self, ctx: Context) -> None:
         for item in self.registry.shelf.items(CHANNELS):
             self._index(item)
         self.registry.listen(CHANNELS, lambda now, item: self._changed(ctx, item))
+        self.registry.listen(TEMPLATES, lambda now, item: self._published(ctx, item))
 
     # questions, from the application here or from below
 
-    def on_call(self, ctx: Context, call: int, request: Question) -> None:
+    def on_call(self, ctx: Context, call: int, request: Question | Wants | Got) -> None:
+        if isinstance(request, Wants):
+            self._wanted.serve(call)
+            return
+        if isinstance(request, Got):
+            self._wanted.got(ctx, request)
+            ctx.reply(call)
+            return
         try:
             # what the other nodes would refuse as malformed is refused here, and in words
-            request = _decode_question(msgspec.msgpack.encode(request))
+            question = _decode_question(msgspec.msgpack.encode(request))
         except (msgspec.MsgspecError, ValueError, TypeError, OverflowError) as error:
             ctx.reply(call, _refused(call, f"the question breaks a limit: {error}"))
         else:
-            self._ask(ctx, None, call, request)
+            self._ask(ctx, None, call, question)
 
     @on(Asked)
     def asked(self, ctx: Context, asked: Asked, sender: str) -> None:
@@ -241,10 +251,18 @@ class Directory(Template[Settings]):
         return Answered(call, (), tuple(get_close_matches(channel, self.entries, n=3)))
 
     def _clone(self, ctx: Context, asker: str | None, call: int, entry: Entry) -> None:
+        def go_on(refusal: str) -> None:
+            if refusal:
+                self._say(ctx, asker, _refused(call, refusal))
+            else:
+                self._clone(ctx, asker, call, entry)
+
         try:
             if entry.name not in self.entries:
                 check_channel(entry.name)
                 if entry.template not in self._templates:
+                    if self._wanted.want(ctx, entry.template, (asker, call), go_on):
+                        return
                     raise UnknownTemplate(entry.template, self._templates)
                 self._templates[entry.template].parse(dict(entry.settings))
         except LocalError as error:
@@ -306,6 +324,10 @@ class Directory(Template[Settings]):
         self.entries[entry.name] = self._by_id[channel_id(entry.name)] = entry
         return entry
 
+    def _published(self, ctx: Context, item: Item) -> None:
+        template = item.key.removeprefix(TEMPLATES)
+        self._wanted.changed(ctx, template, template in self._templates)
+
     # channels that turn up
 
     def on_unknown(self, ctx: Context, channel: int, sender: str) -> None:
@@ -332,10 +354,18 @@ class Directory(Template[Settings]):
             ctx.send(sender, Learn((entry,)))
 
     def _run(self, ctx: Context, entry: Entry) -> None:
+        if entry.template not in self._templates:
+
+            def go_on(refusal: str) -> None:
+                if not refusal:
+                    self._run(ctx, entry)
+
+            self._wanted.want(ctx, entry.template, entry.name, go_on, patient=True)
+            return
         try:
             ctx.open(entry)
         except LocalError:
-            # not installed here, or settings this version does not know: other nodes may still run it
+            # settings that this version does not know: other nodes may still run it
             return
 
 
