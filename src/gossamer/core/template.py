@@ -133,7 +133,7 @@ class Template(Generic[S]):
         return {}
 
     def onward(self, ctx: Context, parcel: Parcel, sender: str) -> Iterable[str]:
-        """Where a parcel from a neighbour goes next, had it not expired here; nowhere if it goes on anyway."""
+        """Where a parcel from a neighbour would go next had it not expired here; nowhere if it goes on so."""
         return ()
 
     # for the engine
