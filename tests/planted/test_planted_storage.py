@@ -61,7 +61,7 @@ def test_flipped_bits_show_a_log_without_checksums(tmp_path: Path, monkeypatch: 
 def test_torn_ends_show_a_log_that_takes_every_flaw_for_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segment, "_is_torn", lambda *where: True)
+    monkeypatch.setattr(segment, "is_torn", lambda *where: True)
     with Log(tmp_path) as log:
         for record in (b"first", b"second"):
             log.append([record])

@@ -160,7 +160,7 @@ class Archive:
             if start != position:
                 raise StorageError(self.place, f"{channel!r} was trimmed before it was archived", position)
             for record in records:
-                others += not _rows(channel, position, record, columns)
+                others += not add_rows(channel, position, record, columns)
                 position += 1
         table = pa.Table.from_pydict(columns, schema=SCHEMA)
         file = f"{first:020d}-{end:020d}.parquet"
@@ -182,15 +182,24 @@ class Archive:
             _sync(folder)
 
 
-def _rows(channel: str, position: int, record: bytes, columns: dict[str, list[Any]]) -> bool:
-    """Add the events of a record; whether it is a parcel."""
+def parcel_of(channel: str, position: int, record: bytes) -> Parcel | None:
+    """The parcel that a record holds, or None if it holds something else; raises StorageError."""
     try:
-        parcel = decode(record)
-        if not isinstance(parcel, Parcel):
-            return False
-        payloads, attributes = parcel.payloads, parcel.attributes
+        item = decode(record)
     except ProtocolError as error:
         raise StorageError(channel, f"a record is no frame: {error}", position) from None
+    return item if isinstance(item, Parcel) else None
+
+
+def add_rows(channel: str, position: int, record: bytes, columns: dict[str, list[Any]]) -> bool:
+    """Add the events of a record to the columns of SCHEMA; whether it is a parcel."""
+    parcel = parcel_of(channel, position, record)
+    if parcel is None:
+        return False
+    try:
+        payloads, attributes = parcel.payloads, parcel.attributes
+    except ProtocolError as error:
+        raise StorageError(channel, f"a record is no parcel: {error}", position) from None
     stamp, count = parcel.stamp, parcel.stamp.count
     columns["position"] += [position] * count
     columns["channel"] += [channel] * count

@@ -99,7 +99,7 @@ class Content(msgspec.Struct, frozen=True):
     torn: str
 
 
-class _Flaw(Exception):
+class Flaw(Exception):
     """A batch that is not whole; ``position`` is the first record that cannot be had."""
 
     def __init__(self, position: int, reason: str, end: int | None) -> None:
@@ -169,11 +169,11 @@ def examine(path: Path, header: Header, data: bytes, stop: int | None) -> Conten
     position, offset, torn = header.first, HEADER_BYTES, ""
     try:
         while offset < len(data) and (stop is None or position < stop):
-            offset = _batch(header, data, position, offset, offsets)
+            offset = read_batch(header, data, position, offset, offsets)
             position = header.first + len(offsets)
-    except _Flaw as flaw:
+    except Flaw as flaw:
         torn = flaw.reason
-        if stop is not None or not _is_torn(header, data, position, offset, flaw.end):
+        if stop is not None or not is_torn(header, data, position, offset, flaw.end):
             raise StorageError(str(path), f"damaged: {flaw.reason}", flaw.position) from None
         del offsets[position - header.first :]
     if stop is not None and position != stop:
@@ -181,33 +181,33 @@ def examine(path: Path, header: Header, data: bytes, stop: int | None) -> Conten
     return Content(offsets, offset, torn)
 
 
-def _batch(header: Header, data: bytes, position: int, offset: int, offsets: array[int]) -> int:
-    """Take in one batch; where the next one begins. Raises _Flaw."""
+def read_batch(header: Header, data: bytes, position: int, offset: int, offsets: array[int]) -> int:
+    """Take in one batch; where the next one begins. Raises Flaw."""
     found = _batch_head(header, data, offset)
     if found is None:
         reason = "bytes are missing" if len(data) - offset < BATCH_BYTES else "a batch has a wrong checksum"
-        raise _Flaw(position, reason, None)
+        raise Flaw(position, reason, None)
     first, count, size = found
     body, end = offset + BATCH_BYTES, offset + BATCH_BYTES + size
     if first != position:
-        raise _Flaw(position, f"position {first} comes next", end + len(END))
+        raise Flaw(position, f"position {first} comes next", end + len(END))
     view = memoryview(data)
     for number in range(position, position + count):
         if min(end, len(data)) - body < RECORD_BYTES:
-            raise _Flaw(number, "bytes are missing", end + len(END))
+            raise Flaw(number, "bytes are missing", end + len(END))
         length, told = _RECORD.unpack_from(data, body)
         start = body + RECORD_BYTES
         if length > end - start:
-            raise _Flaw(number, f"a record of {length} bytes does not fit its batch", end + len(END))
+            raise Flaw(number, f"a record of {length} bytes does not fit its batch", end + len(END))
         if start + length > len(data):
-            raise _Flaw(number, "bytes are missing", end + len(END))
+            raise Flaw(number, "bytes are missing", end + len(END))
         if checksum(header.salt, number, view[start : start + length]) != told:
-            raise _Flaw(number, "the checksum of a record is wrong", end + len(END))
+            raise Flaw(number, "the checksum of a record is wrong", end + len(END))
         offsets.append(body)
         body = start + length
     if body != end or data[end : end + len(END)] != END:
         missing = len(data) < end + len(END)
-        raise _Flaw(
+        raise Flaw(
             position, "bytes are missing" if missing else "a batch ends in the wrong way", end + len(END)
         )
     return end + len(END)
@@ -224,7 +224,7 @@ def _batch_head(header: Header, data: bytes, offset: int) -> tuple[int, int, int
     return first, count, size
 
 
-def _is_torn(header: Header, data: bytes, position: int, offset: int, end: int | None) -> bool:
+def is_torn(header: Header, data: bytes, position: int, offset: int, end: int | None) -> bool:
     """Whether a batch that is not whole can be one that was never acknowledged."""
     later = data.find(BATCH, offset + 1)
     while later >= 0:
