@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from gossamer.core.event import MAX_ATTRIBUTE_NAME, Wishes
-from gossamer.core.parcel import Answer, Header, Parcel, make_body
+from gossamer.core.names import MAX_NODE_NAME
+from gossamer.core.parcel import MAX_DEPENDS, Answer, Header, Parcel, make_body
 from gossamer.core.receipt import MAX_NUMBER, PROOF_BYTES, Stamp
 
 numbers = st.integers(0, MAX_NUMBER)
@@ -25,6 +26,7 @@ wishes = st.builds(
     expiry=st.none() | st.floats(min_value=1e-6, max_value=86400.0),
 )
 events = st.tuples(st.binary(max_size=40), st.none() | attributes)
+depend = st.tuples(st.text("abz019_.-", min_size=1, max_size=MAX_NODE_NAME), numbers, numbers)
 addresses = st.lists(st.text("abz019_.-", min_size=1, max_size=8), min_size=1, max_size=3).map("/".join)
 
 
@@ -35,7 +37,7 @@ def stamps(sequence: st.SearchStrategy[int], count: int) -> st.SearchStrategy[St
         addresses,
         numbers,
         sequence,
-        st.integers(1, MAX_NUMBER - count + 1),
+        st.integers(1, min(MAX_NUMBER, MAX_NUMBER - count + 1)),
         st.just(count),
         st.binary(min_size=PROOF_BYTES, max_size=PROOF_BYTES),
     )
@@ -43,9 +45,11 @@ def stamps(sequence: st.SearchStrategy[int], count: int) -> st.SearchStrategy[St
 
 @st.composite
 def parcels(draw: st.DrawFn) -> Parcel:
-    """Any parcel that a source may seal."""
-    content = draw(st.lists(events, min_size=1, max_size=5))
-    return _parcel(draw, content, draw(stamps(st.integers(1, MAX_NUMBER), len(content))), None)
+    """Any parcel that a source may seal, or make depend on others."""
+    depends = tuple(draw(st.lists(depend, max_size=MAX_DEPENDS)))
+    content = draw(st.lists(events, min_size=0 if depends else 1, max_size=5))
+    sealed = _parcel(draw, content, draw(stamps(st.integers(1, MAX_NUMBER), len(content))), None)
+    return sealed.depending_on(depends) if depends else sealed
 
 
 @st.composite

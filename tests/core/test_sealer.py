@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from gossamer.core.errors import TooLarge
 from gossamer.core.event import MAX_ATTRIBUTE_BYTES, MAX_PAYLOAD, NO_WISHES, Envelope, Wishes
 from gossamer.core.names import MAX_ADDRESS, channel_id
-from gossamer.core.parcel import MAX_BODY, MAX_EVENTS, Answer, Parcel
+from gossamer.core.parcel import MAX_BODY, MAX_DEPENDS, MAX_EVENTS, Answer, Parcel
 from gossamer.core.receipt import MAX_NUMBER
 from gossamer.core.sealer import Sealer
 from gossamer.core.wire import MAX_HEADER, decode, encode
 from gossamer.testing.fake import answer, notary, parcel
+from gossamer.transports.datagram import MAX_DATAGRAM
 
 from .strategies import events
 from .strategies import wishes as any_wishes
@@ -174,6 +175,26 @@ def test_sealing_nothing_makes_no_parcel_and_no_number() -> None:
     assert box.seal("a", 1) == []
     box.add(b"x")
     assert [each.stamp.sequence for each in box.seal("a", 1)] == [1]
+
+
+def test_parcels_without_events_come_first_and_take_sequence_numbers_only() -> None:
+    one = sealer()
+    assert one.seal("a", 1, blanks=2) == [], "nothing waits, so nothing leaves"
+    one.add(b"x")
+    parcels = one.seal("a", 1, blanks=2)
+    told = [(each.stamp.sequence, each.stamp.first, each.stamp.count) for each in parcels]
+    assert told == [(1, 1, 0), (2, 1, 0), (3, 1, 1)]
+    assert [each.payloads for each in parcels] == [[], [], [b"x"]]
+
+
+def test_the_most_and_longest_dependencies_fit_a_header_and_with_them_a_full_parcel_a_datagram() -> None:
+    one = sealer()
+    for _ in range(1000):
+        one.add(bytes(100), None, Wishes(priority=9, expiry=1.5))
+    largest = max(one.seal(LONGEST, MAX_NUMBER), key=lambda each: len(each.body))
+    sent = encode(largest.depending_on((("x" * 64, MAX_NUMBER, MAX_NUMBER),) * MAX_DEPENDS))
+    assert len(sent) <= MAX_DATAGRAM
+    assert decode(sent)
 
 
 def test_every_stamp_is_proved() -> None:

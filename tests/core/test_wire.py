@@ -18,7 +18,7 @@ from msgspec import Meta
 from gossamer.core.control import Control, Message
 from gossamer.core.errors import ProtocolError
 from gossamer.core.event import Wishes
-from gossamer.core.parcel import MAX_BODY, MAX_EVENTS, Header, Parcel, make_body
+from gossamer.core.parcel import MAX_BODY, MAX_DEPENDS, MAX_EVENTS, Header, Parcel, make_body
 from gossamer.core.receipt import MAX_NUMBER
 from gossamer.core.wire import (
     CONTROL,
@@ -59,6 +59,7 @@ RICH = parcel(
 FRAMES = {
     "plain": encode(parcel("a")),
     "rich": encode(RICH),
+    "dependent": encode(RICH.depending_on((("a", 1, 5), ("b", 2**40, 300)))),
     "feedback": encode(answer("c", RICH, 1)),
     "control": encode(Control(5, Hello(("a", "bc"), 3))),
     "directory": encode(Control(5, Learn((Entry("news", "multicast", {"window": 9, "x": "y"}, 4, "a"),)))),
@@ -397,7 +398,13 @@ def stamp_with(**changes: Any) -> list[Any]:
         ({"stamp": stamp_with()[:4]}, "header.stamp"),
         ({"answers": [stamp_with(), 1]}, "header.answers"),
         ({"answers": [stamp_with(proof=b""), 1]}, "header.answers.stamp.proof"),
-        ({"extra": 1}, "header"),
+        ({"depends": 1}, "header.depends"),
+        ({"depends": [["a", 1]]}, "header.depends.0"),
+        ({"depends": [["a", 1, -1]]}, "header.depends.0.2"),
+        ({"depends": [["x" * 65, 1, 1]]}, "header.depends.0.0"),
+        ({"depends": [["a", 1, 1]] * (MAX_DEPENDS + 1)}, "header.depends"),
+        ({"depends": [], "extra": 1}, "header"),
+        ({"depends": [], "stamp": stamp_with(count=0)}, "header.stamp.count"),
     ],
 )
 def test_an_error_names_the_field_of_the_header(changes: dict[str, Any], field: str) -> None:
@@ -413,6 +420,21 @@ def test_the_kind_of_a_frame_and_its_header_must_agree() -> None:
     assert refused(frame(FEEDBACK, encoded(two), RICH.body)).field == "header.stamp.count"
     sequenced = msgspec.structs.replace(reply, stamp=msgspec.structs.replace(reply.stamp, sequence=4))
     assert refused(frame(FEEDBACK, encoded(sequenced), RICH.body)).field == "header.stamp.sequence"
+
+
+def test_an_answer_depends_on_nothing() -> None:
+    reply = answer("c", RICH)
+    wrong = msgspec.msgpack.encode(reply.depending_on((("a", 1, 5),)).header)
+    assert refused(frame(FEEDBACK, wrong, reply.body)).field == "header.depends"
+
+
+def test_a_parcel_without_dependencies_pays_nothing_for_them_and_without_events_it_must_have_some() -> None:
+    assert msgspec.msgpack.encode(parcel("a").header)[0] == 0x96
+    blank = msgspec.structs.replace(RICH.stamp, count=0)
+    header = msgspec.structs.replace(RICH.header, stamp=blank, split=0)
+    assert refused(frame(PARCEL, msgspec.msgpack.encode(header), b"\x90")).field == "header.stamp.count"
+    sent = Parcel(header, b"\x90").depending_on((("a", 1, 5),))
+    assert open_fully(encode(sent)) == (sent.header, [], [])
 
 
 def test_another_version_is_refused_and_says_which() -> None:

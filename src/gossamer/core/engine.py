@@ -154,7 +154,7 @@ class Engine:
         self.now = now
         instance = self.instance(channel)
         context = instance.at(self.now)
-        for parcel in instance.sealer.seal(self.address, now):
+        for parcel in instance.sealer.seal(self.address, now, instance.template.blanks(context)):
             self._tracer.parcel(self.now, trace.PUBLISHED, parcel, "")
             instance.template.on_publish(context, parcel)
         self._compare(instance)

@@ -23,11 +23,14 @@ from gossamer.core.event import (
     Wishes,
     check_attributes,
 )
-from gossamer.core.names import nanoseconds
+from gossamer.core.names import MAX_NODE_NAME, nanoseconds
 from gossamer.core.receipt import Number, Stamp
 
 MAX_EVENTS = 65_536
 MAX_BODY = 16 * 1024 * 1024
+MAX_DEPENDS = 32
+"""Parcels that one parcel may depend on: even with the longest names they fit a header, and with them a full
+parcel still fits the largest datagram."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_payloads = msgspec.msgpack.Decoder(
@@ -64,6 +67,20 @@ class Header(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     answers: Answer | None = None
 
 
+Depend = tuple[Annotated[str, Meta(min_length=1, max_length=MAX_NODE_NAME)], Number, Number]
+"""A parcel by node, incarnation and sequence number."""
+
+
+class DependentHeader(Header, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+    """A header with one field more, so that parcels without dependencies pay nothing for them.
+
+    depends
+        Parcels of the same channel that are to be delivered before this one.
+    """
+
+    depends: Annotated[tuple[Depend, ...], Meta(max_length=MAX_DEPENDS)] = ()
+
+
 class Parcel:
     """A header, and a body that stays closed until somebody asks for events."""
 
@@ -91,6 +108,17 @@ class Parcel:
         if wishes is None or wishes.expiry is None:
             return None
         return self.header.sent + nanoseconds(wishes.expiry)
+
+    @property
+    def depends(self) -> tuple[Depend, ...]:
+        """Parcels that are to be delivered before this one; only some templates have any."""
+        return self.header.depends if isinstance(self.header, DependentHeader) else ()
+
+    def depending_on(self, depends: tuple[Depend, ...]) -> Parcel:
+        """The same parcel with dependencies, before it is sent."""
+        header = self.header
+        fields = (header.channel, header.stamp, header.sent, header.split, header.wishes, header.answers)
+        return Parcel(DependentHeader(*fields, depends), self.body)
 
     @property
     def payloads(self) -> list[bytes]:

@@ -101,11 +101,13 @@ class Sealer:
         self._closed.append(group)
         self._open = None
 
-    def seal(self, address: str, now: int) -> list[Parcel]:
-        """All events accepted so far, as parcels in order."""
+    def seal(self, address: str, now: int, blanks: int = 0) -> list[Parcel]:
+        """All events accepted so far, as parcels in order, behind so many without events."""
         if self._open is not None:
             self._close(self._open)
         groups, self._closed = self._closed, []
+        if groups:
+            groups[:0] = [_Open(groups[0].first, NO_WISHES)] * blanks
         return [self._parcel(group, address, now) for group in groups]
 
     def _parcel(self, group: _Open, address: str, now: int) -> Parcel:

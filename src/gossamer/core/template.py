@@ -35,6 +35,11 @@ GAP_FREE = "gap-free"
 """Between a subscriber's first event of a source and its last, none is missing and none out of order."""
 
 
+CAUSAL = "causal"
+"""No subscriber gets an event before one that it depends on: one published or delivered earlier where it was
+published."""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of a channel; a template's own subclass says unit, formula and limit of each field."""
 
@@ -121,6 +126,10 @@ class Template(Generic[S]):
     def obstacle(self, ctx: Context) -> str | None:
         """What publishers here have to wait for, in words; None lets them publish."""
         return None
+
+    def blanks(self, ctx: Context) -> int:
+        """How many parcels without events have to leave before those that are sealed now."""
+        return 0
 
     def matching(self, ctx: Context) -> bool:
         """Whether somebody, as far as this node knows, listens."""

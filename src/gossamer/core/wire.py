@@ -19,7 +19,7 @@ import msgspec
 
 from gossamer.core.control import Control, Message
 from gossamer.core.errors import GossamerError, ProtocolError
-from gossamer.core.parcel import MAX_BODY, MAX_EVENTS, Header, Parcel
+from gossamer.core.parcel import MAX_BODY, MAX_EVENTS, DependentHeader, Header, Parcel
 from gossamer.core.receipt import MAX_NUMBER, Number
 
 MAGIC = b"gs"
@@ -42,6 +42,9 @@ class ControlHeader(msgspec.Struct, frozen=True, array_like=True, forbid_unknown
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_header = msgspec.msgpack.Decoder(Header).decode
+_decode_dependent = msgspec.msgpack.Decoder(DependentHeader).decode
+_DEPENDENT = 0x90 + len(DependentHeader.__struct_fields__)
+"""First byte of a header with dependencies: an array of one field more."""
 _decode_control_header = msgspec.msgpack.Decoder(ControlHeader).decode
 
 Item = Parcel | Control
@@ -94,14 +97,18 @@ def decode(frame: bytes) -> Item:
     head = memoryview(frame)[PRELUDE:end]
     if kind == CONTROL:
         return Control(checked(_decode_control_header, head, ControlHeader).channel, None, frame[end:], frame)
-    header: Header = checked(_decode_header, head, Header)
+    if head[0] == _DEPENDENT:
+        header: Header = checked(_decode_dependent, head, DependentHeader)
+    else:
+        header = checked(_decode_header, head, Header)
     _check(header, kind, body_length)
     return Parcel(header, frame[end:], frame)
 
 
 def _check(header: Header, kind: int, body_length: int) -> None:
     stamp = header.stamp
-    if not 0 < stamp.count <= MAX_EVENTS:
+    depends = header.depends if isinstance(header, DependentHeader) else ()
+    if not (0 if depends else 1) <= stamp.count <= MAX_EVENTS:
         raise ProtocolError("header.stamp.count", stamp.count, f"1 to {MAX_EVENTS} events")
     last = MAX_NUMBER - stamp.count + 1
     if not 1 <= stamp.first <= last:
@@ -110,6 +117,8 @@ def _check(header: Header, kind: int, body_length: int) -> None:
         raise ProtocolError("header.split", header.split, f"less than the body's {body_length} bytes")
     if (kind == FEEDBACK) != (header.answers is not None):
         raise ProtocolError("header.answers", header.answers, "present in feedback and nowhere else")
+    if kind == FEEDBACK and depends:
+        raise ProtocolError("header.depends", len(depends), "none in feedback")
     if (kind == FEEDBACK) != (stamp.sequence == 0):
         raise ProtocolError("header.stamp.sequence", stamp.sequence, "0 in feedback and nowhere else")
     if kind == FEEDBACK and stamp.count != 1:
