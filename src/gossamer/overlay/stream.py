@@ -5,7 +5,7 @@ Pure state without messages: the ``reliable`` template says when anything is sen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from gossamer.core.parcel import Parcel
 
@@ -94,12 +94,20 @@ class Stream:
         self.high = max(self.high, number)
         return True
 
-    def ready(self) -> Iterator[Parcel]:
-        """Parcels that are next in order, each once."""
-        while self.next and self.next in self.held:
+    def ready(self, may: Callable[[Parcel], bool] = lambda parcel: True) -> Iterator[Parcel]:
+        """Parcels that are next in order and may be delivered, each once."""
+        while self.next and self.next in self.held and may(self.held[self.next]):
             self.next += 1
             self.begun = True
             yield self.held[self.next - 1]
+
+    @property
+    def reach(self) -> int:
+        """The number up to which everything has come, delivered or not."""
+        number = max(0, self.next - 1)
+        while number + 1 in self.held and self.next:
+            number += 1
+        return number
 
     def missing(self, now: int, patience: int, limit: int) -> list[int]:
         """Numbers to ask for: holes and what others asked for, each again only after a while."""

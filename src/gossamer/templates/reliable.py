@@ -150,13 +150,17 @@ class Reliable(Multicast[S]):
 
     def advance(self, ctx: Context, stream: Stream, sender: str | None) -> None:
         """Deliver what is next in order."""
-        for parcel in stream.ready():
+        for parcel in stream.ready(lambda parcel: self.turn(ctx, parcel)):
             deadline = parcel.deadline
             if deadline is not None and ctx.now > deadline:
                 ctx.drop(parcel, "expired")
             else:
                 self.in_order(ctx, parcel, sender)
         self._release(ctx, stream)
+
+    def turn(self, ctx: Context, parcel: Parcel) -> bool:
+        """Whether a parcel that is next in order may be delivered; what may not waits in the window."""
+        return True
 
     def _release(self, ctx: Context, stream: Stream) -> None:
         """Forget what all behind us have; the source itself thereby moves the beginning.
@@ -273,7 +277,7 @@ class Reliable(Multicast[S]):
                 complete = 0
             if above is not None and complete is not None and (complete, above) != stream.acked:
                 stream.acked = (complete, above)
-                said.setdefault(above, []).append((*key, complete, max(0, stream.next - 1)))
+                said.setdefault(above, []).append((*key, complete, stream.reach))
         for above, positions in said.items():
             ctx.send(above, Acks(*self.group.version, tuple(positions)))
 
