@@ -14,6 +14,7 @@ import os
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -179,7 +180,7 @@ class Follower:
     def _check_chain(self, firsts: list[int]) -> None:
         """Segments that are new must follow those that are known."""
         known = set(self._firsts)
-        for before, first in zip(firsts, firsts[1:], strict=False):
+        for before, first in pairwise(firsts):
             if first in known:
                 continue
             path = self.folder / file_name(first)
