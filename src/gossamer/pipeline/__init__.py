@@ -1,0 +1,1 @@
+"""Everything on Spark: traces in, tables, audits and reports out."""

@@ -1,0 +1,66 @@
+"""Scenarios as what a sweep runs."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import msgspec
+
+from gossamer.pipeline.sweep import Settings, Value
+from gossamer.simulator.scenario import Result, Scenario, run
+from gossamer.simulator.variation import varied
+
+REPLICATE = "replicate"
+"""A setting that changes nothing but the seed."""
+
+
+class Simulation:
+    """Runs a scenario with other settings, as ``run_sweep`` wants it; a broken promise is a row, not a failure.
+
+    traces
+        Whether to keep the traces.
+    """
+
+    def __init__(self, scenario: Scenario, traces: bool = True) -> None:
+        self.scenario = scenario
+        self.traces = traces
+        plain = msgspec.structs.replace(scenario, file="")
+        self.identity = msgspec.json.encode(plain, order="sorted").decode()
+
+    def vary(self, settings: Settings) -> Scenario:
+        """The scenario of a configuration; raises ConfigError naming the key."""
+        return varied(self.scenario, {key: value for key, value in settings.items() if key != REPLICATE})
+
+    def __call__(self, settings: Settings, seed: int, folder: Path) -> dict[str, Value | None]:
+        result = run(self.vary(settings), seed, folder if self.traces else None)
+        for written in list(folder.iterdir()):  # its run has another name there
+            for file in written.iterdir():
+                file.rename(folder / file.name)
+            written.rmdir()
+        return row(result)
+
+    def replay(self, settings: Settings, seed: int) -> str:
+        """The command that does one run again."""
+        file = shlex.quote(self.scenario.file or self.scenario.name)
+        changes = [
+            f" --set {shlex.quote(f'{key}={_shown(value)}')}"
+            for key, value in settings.items()
+            if key != REPLICATE
+        ]
+        return f"gossamer simulate {file} --seed {seed}{''.join(changes)}"
+
+
+def row(result: Result) -> dict[str, Value | None]:
+    """A result in columns; what has an inner shape becomes JSON."""
+    columns = {
+        name: getattr(result, name) for name in result.__struct_fields__ if name not in ("file", "seed")
+    }
+    return {
+        name: value if isinstance(value, Value) else msgspec.json.encode(value).decode()
+        for name, value in columns.items()
+    }
+
+
+def _shown(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
