@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gossamer.core.errors import ChannelExists, Refused, UnknownChannel, UnknownTemplate
+from gossamer.core.errors import ChannelExists, Refused, UnknownChannel
 from gossamer.core.names import check_channel
 from gossamer.overlay.directory import Answered, Clone, Directory, Entry, Listing, Lookup, Question
 
@@ -26,8 +26,7 @@ class NodeDirectory:
         """
         check_channel(name)
         templates = self._node.templates
-        if template not in templates:
-            raise UnknownTemplate(template, templates)
+        await self._node.packages.need(template)
         given = dict(settings or {})
         templates[template].parse(given)
         wanted = Entry(name, template, given)

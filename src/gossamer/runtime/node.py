@@ -24,7 +24,6 @@ from gossamer.core.errors import (
     LocalError,
     NoAnswer,
     Refused,
-    UnknownTemplate,
 )
 from gossamer.core.names import Role, check_node
 from gossamer.core.template import Template
@@ -34,13 +33,16 @@ from gossamer.overlay.directory import Directory
 from gossamer.overlay.monitor import monitor
 from gossamer.overlay.registry import Registry
 from gossamer.runtime.channel import Channel
-from gossamer.runtime.config import Limits, NodeConfig
+from gossamer.runtime.config import Limits, NodeConfig, TrustConfig
 from gossamer.runtime.dialing import Dialer
 from gossamer.runtime.directory import NodeDirectory
 from gossamer.runtime.host import Host
 from gossamer.runtime.link import Link
+from gossamer.runtime.loading import Templates
+from gossamer.runtime.packages import NodePackages
 from gossamer.runtime.registry import NodeRegistry, Watch
 from gossamer.runtime.state import State
+from gossamer.security.package import Trust
 from gossamer.transports.base import Listener, Transport
 
 log = logging.getLogger("gossamer")
@@ -69,12 +71,14 @@ def connect(
     trace: str | Path = "",
     run: str = "",
     limits: Limits | None = None,
+    trust: str | Iterable[str] = (),
     transports: Iterable[Transport] = (),
 ) -> Node:
     """A node, to be used as ``async with connect(...) as node``.
 
     Without arguments: a node inside this program, with nothing to start. With addresses: a client of the
     node that answers at the first of them that does. With ``listen``: a node that others connect to.
+    ``trust`` names the public keys whose template packages are loaded from the registry when needed.
     """
     listening = (listen,) if isinstance(listen, str) else tuple(listen)
     if role is None:
@@ -93,6 +97,7 @@ def connect(
         trace=str(trace),
         run=run,
         limits=limits or Limits(),
+        trust=TrustConfig((trust,) if isinstance(trust, str) else tuple(trust)),
     )
     return Node(config, transports=transports)
 
@@ -105,7 +110,8 @@ class Node:
     ) -> None:
         self.config = config
         self.name = check_node(config.name) if config.name else f"node-{secrets.token_hex(4)}"
-        self.templates: Mapping[str, type[Template[Any]]] = catalog.templates()
+        self.templates = Templates(catalog.templates())
+        self.packages = NodePackages(self, Trust(config.trust.keys))
         self.directory = NodeDirectory(self)
         self.registry = NodeRegistry(self)
         self._patient = patient
@@ -142,6 +148,7 @@ class Node:
         host = self._host = Host(engine, self.config.limits, self._tree, self.config.state, state)
         if self.config.role in (Role.BACKBONE, Role.PEER):
             host.dialer = Dialer(host, lambda address: self._link(host, address))
+        self.packages.start(host)
         try:
             await self._start(self._host)
         except BaseException:
@@ -315,11 +322,10 @@ class Node:
             entry = await self.directory.lookup(name)
         else:
             entry = await self.directory.clone(template, name, settings)
+        await self.packages.need(entry.template)
         host = self._running
         channel = self._channels.get(name)
         if channel is None:
-            if entry.template not in self.templates:
-                raise UnknownTemplate(entry.template, self.templates)
             host.do(host.engine.run(host.now(), entry))
             channel = self._channels[name] = Channel(host, entry, linger)
         return channel

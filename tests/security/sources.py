@@ -1,0 +1,43 @@
+"""Packages to try things on: somebody else's template, and ones that leave a trace when they run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gossamer.security.keys import PrivateKey
+from gossamer.security.package import pack
+
+ECHO = Path(__file__).parents[1] / "third_party" / "gossamer_echo" / "src" / "gossamer_echo" / "__init__.py"
+NAUGHTY = """
+import builtins
+from gossamer import Settings, Template
+
+builtins.gossamer_package_ran = True
+
+
+class Naughty(Template[Settings]):
+    \"\"\"Runs.
+
+    Promises: nothing.
+    Costs: nothing.
+    Needs: nothing.
+    \"\"\"
+
+    name = "naughty"
+"""
+SENTINEL = "gossamer_package_ran"
+
+
+def echo_files() -> dict[str, bytes]:
+    return {"__init__.py": ECHO.read_bytes()}
+
+
+def echo(key: PrivateKey, version: str = "1.0", **more: bytes) -> bytes:
+    """A package with the template ``echo``; more files by name of their module."""
+    files = echo_files() | {f"{name}.py": content for name, content in more.items()}
+    return pack("gossamer-echo", version, ["echo"], files, key)
+
+
+def naughty(key: PrivateKey) -> bytes:
+    """A package that sets an attribute of builtins when its code runs."""
+    return pack("naughty", "1", ["naughty"], {"__init__.py": NAUGHTY.encode()}, key)
