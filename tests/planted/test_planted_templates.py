@@ -13,8 +13,9 @@ from gossamer.core.context import Context
 from gossamer.core.control import Message, on
 from gossamer.core.parcel import Header, Parcel, make_body
 from gossamer.core.template import AT_MOST_ONCE, Membership, Settings, Template
+from gossamer.overlay.streamwords import Have, Missing
 from gossamer.templates.multicast import Multicast, MulticastSettings
-from gossamer.templates.reliable import Have, Missing, Reliable, ReliableSettings
+from gossamer.templates.reliable import Reliable, ReliableSettings
 from gossamer.testing.templates import TemplateConformance
 
 

@@ -10,11 +10,12 @@ import pytest
 from gossamer.core.context import SERVER
 from gossamer.core.errors import ConfigError
 from gossamer.core.event import Envelope, Wishes
+from gossamer.overlay.streamwords import Acks, Have, Missing
 from gossamer.simulator.models import LinkModel
 from gossamer.simulator.rules import ClockSkew, Loss, Pause
 from gossamer.simulator.scenario import Channel, Publish, Result, Scenario, Subscribe, run
 from gossamer.simulator.topology import Network
-from gossamer.templates.reliable import Acks, Have, Missing, Reliable, ReliableSettings
+from gossamer.templates.reliable import Reliable, ReliableSettings
 from gossamer.testing.fake import FakeContext, parcel
 
 from .worlds import CHANNEL, Net

@@ -51,6 +51,11 @@ class Stamp(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
         """The node itself: the same wherever it is attached."""
         return last(self.source)
 
+    @property
+    def key(self) -> tuple[str, int]:
+        """The source in one life."""
+        return (last(self.source), self.incarnation)
+
 
 class Receipt(msgspec.Struct, frozen=True):
     """What is held about one event: who sent it, its number, and the subscription's handback.

@@ -11,6 +11,7 @@ from gossamer.core.parcel import Parcel
 
 Key = tuple[str, int]
 """Node and incarnation of a source."""
+UNLIMITED = 2**63 - 1
 
 
 class Stream:
@@ -41,12 +42,14 @@ class Stream:
         "begun",
         "behind",
         "expelled",
+        "fresh",
         "held",
         "high",
         "low",
         "moved",
         "next",
         "reached",
+        "settled",
         "wanted",
     )
 
@@ -68,6 +71,10 @@ class Stream:
         """What was last said towards the source, and to whom."""
         self.wanted: dict[int, set[str]] = {}
         """Numbers that neighbours asked for and that are no longer, or not yet, here."""
+        self.settled = UNLIMITED
+        """Nothing beyond is released, nor acknowledged for all."""
+        self.fresh = True
+        """Whether anything has happened since somebody last looked."""
         self._asked: dict[int, int] = {}
         self._told: dict[str, int] = {}
 
@@ -86,6 +93,7 @@ class Stream:
 
     def add(self, parcel: Parcel) -> bool:
         """Take a parcel; False if it is a copy and nobody asked for it."""
+        self.fresh = True
         number = parcel.stamp.sequence
         self._asked.pop(number, None)
         if number in self.held or (self.next and number < self.next and number not in self.wanted):
@@ -121,6 +129,17 @@ class Stream:
         for number in due:
             self._asked[number] = now
         return due
+
+    def stop(self) -> list[Parcel]:
+        """Nobody has what is missing: the stream ends where it is complete; what lies beyond."""
+        beyond = [self.held.pop(number) for number in sorted(self.held) if number >= self.next]
+        self.high = max(0, self.next - 1)
+        return beyond
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything has come and gone, here and behind us."""
+        return self.next > self.high and not self.held and not self.wanted
 
     # what is known of those behind
 
@@ -159,7 +178,7 @@ class Stream:
         """The number up to which we and all behind us have everything; None if somebody has not said."""
         if not self.next:
             return None
-        lowest = self.next - 1
+        lowest = min(self.next - 1, self.settled)
         for number in self.behind.values():
             if number is None:
                 return None

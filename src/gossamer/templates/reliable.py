@@ -8,56 +8,16 @@ from typing import Annotated, TypeVar
 from msgspec import Meta
 
 from gossamer.core.context import Context
-from gossamer.core.control import Message, on
-from gossamer.core.names import MAX_ADDRESS, MAX_NODE_NAME, NANOSECONDS, last, nanoseconds
+from gossamer.core.control import on
+from gossamer.core.names import NANOSECONDS, last, nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, Membership
 from gossamer.overlay.stream import Key, Stream, ranges
+from gossamer.overlay.streamwords import MAX_ASKED, MAX_STREAMS, Acks, Dropped, Gone, Have, Missing
 from gossamer.templates.multicast import Multicast, MulticastSettings, on_backbone
 
-MAX_ASKED = 64
-"""Holes that one request lists."""
-MAX_STREAMS = 10_000
-
-Name = Annotated[str, Meta(min_length=1, max_length=MAX_NODE_NAME)]
-Address = Annotated[str, Meta(min_length=1, max_length=MAX_ADDRESS)]
-Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-
-
-class Missing(Message, frozen=True):
-    """One hop towards the source: these parcels have not come, as (first, how many)."""
-
-    source: Address
-    incarnation: Number
-    numbers: Annotated[tuple[tuple[Number, Number], ...], Meta(max_length=MAX_ASKED)]
-
-
-class Have(Message, frozen=True):
-    """One hop away from the source: the oldest parcel that it keeps, and the newest there is."""
-
-    source: Address
-    incarnation: Number
-    base: Number
-    high: Number
-
-
-class Acks(Message, frozen=True):
-    """One hop towards sources: I and all behind me have everything up to a number, I myself up to another.
-
-    The tree's version says who "all" are: an answer about another tree does not count. Since each says what
-    it has itself, only the node next to a laggard takes it for one.
-    """
-
-    epoch: Number
-    counter: Number
-    positions: Annotated[tuple[tuple[Name, Number, Number, Number], ...], Meta(max_length=MAX_STREAMS)]
-
-
-class Dropped(Message, frozen=True):
-    """You did not keep up and are no longer served."""
-
-    source: Name
-    incarnation: Number
+MAX_ENDED = 65_536
+"""Sources that have been silent and complete, of which only a number is remembered."""
 
 
 class ReliableSettings(MulticastSettings, frozen=True):
@@ -99,6 +59,9 @@ class Reliable(Multicast[S]):
     def __init__(self, settings: S) -> None:
         super().__init__(settings)
         self.streams: dict[Key, Stream] = {}
+        self._ended: dict[Key, int] = {}
+        """What comes next of sources that were silent and complete when they were forgotten."""
+        self._sweeping = False
         self.repaired = 0
         """Parcels sent again by this node, those that began here included."""
         self.repaired_own = 0
@@ -123,10 +86,13 @@ class Reliable(Multicast[S]):
         self._tick(ctx)
 
     def on_parcel(self, ctx: Context, parcel: Parcel, sender: str) -> None:
+        if len(self.streams) >= MAX_STREAMS and parcel.stamp.key not in self.streams:
+            ctx.drop(parcel, "too many sources")
+            return
         stream = self._stream(ctx, parcel, 0)
         number = parcel.stamp.sequence
         asked = stream.wanted.pop(number, set())
-        if parcel.stamp.node == ctx.node or not (stream.add(parcel) or asked):
+        if self.begins(ctx, stream) or not (stream.add(parcel) or asked):
             ctx.drop(parcel, "seen before")
             return
         old = bool(stream.next) and number < stream.next
@@ -151,11 +117,7 @@ class Reliable(Multicast[S]):
     def advance(self, ctx: Context, stream: Stream, sender: str | None) -> None:
         """Deliver what is next in order."""
         for parcel in stream.ready(lambda parcel: self.turn(ctx, parcel)):
-            deadline = parcel.deadline
-            if deadline is not None and ctx.now > deadline:
-                ctx.drop(parcel, "expired")
-            else:
-                self.in_order(ctx, parcel, sender)
+            self.in_order(ctx, parcel, sender)
         self._release(ctx, stream)
 
     def turn(self, ctx: Context, parcel: Parcel) -> bool:
@@ -167,7 +129,7 @@ class Reliable(Multicast[S]):
 
         A source that is in no tree yet has nobody behind it that it knows of, and keeps everything.
         """
-        if last(stream.address) != ctx.node:
+        if self.upstream(ctx, stream) is not None:
             stream.release()
         elif not on_backbone(ctx) or self.group.current(ctx):
             stream.release()
@@ -175,7 +137,10 @@ class Reliable(Multicast[S]):
 
     def in_order(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
         """A parcel whose turn it is, source by source."""
-        ctx.deliver(parcel, sender)
+        if parcel.deadline is not None and ctx.now > parcel.deadline:
+            ctx.drop(parcel, "expired")
+        else:
+            ctx.deliver(parcel, sender)
 
     def obstacle(self, ctx: Context) -> str | None:
         stream = self.streams.get((ctx.node, ctx.incarnation))
@@ -187,24 +152,65 @@ class Reliable(Multicast[S]):
 
     def _stream(self, ctx: Context, parcel: Parcel, first: int) -> Stream:
         stamp = parcel.stamp
-        key = (stamp.node, stamp.incarnation)
-        return self.streams.get(key) or self._open(ctx, key, stamp.source, first)
+        return self.streams.get(stamp.key) or self.open(ctx, stamp.key, stamp.source, first)
 
-    def _open(self, ctx: Context, key: Key, address: str, first: int) -> Stream:
-        stream = self.streams[key] = Stream(address, first)
+    def open(self, ctx: Context, key: Key, address: str, first: int = 0) -> Stream:
+        """A stream that was not here; it goes on where it was forgotten."""
+        forgotten = self._ended.pop(key, 0)
+        stream = self.streams[key] = Stream(address, max(first, forgotten))
+        stream.begun = bool(forgotten)
         self._place(ctx, key, stream)
+        if not self._sweeping:
+            self._sweeping = True
+            ctx.wake("sweep", self.settings.laggard)
         return stream
 
+    def _sweep(self, ctx: Context) -> None:
+        """Forget streams in which nothing has happened for a while; give up what nobody has."""
+        for key, stream in tuple(self.streams.items()):
+            fresh, stream.fresh = stream.fresh, False
+            if fresh or self.begins(ctx, stream):
+                continue
+            if not stream.idle and self.upstream(ctx, stream) is None and self.group.current(ctx):
+                self._give_up(ctx, key, stream)
+            elif stream.idle and key in self.streams:
+                self.forget(key)
+        self._sweeping = any(not self.begins(ctx, stream) for stream in self.streams.values())
+        if self._sweeping:
+            ctx.wake("sweep", self.settings.laggard)
+
+    def forget(self, key: Key) -> None:
+        """Remember of a stream only what comes next."""
+        self._ended[key] = self.streams.pop(key).next
+        while len(self._ended) > MAX_ENDED:
+            del self._ended[next(iter(self._ended))]
+
+    def _give_up(self, ctx: Context, key: Key, stream: Stream) -> None:
+        for parcel in stream.stop():
+            ctx.drop(parcel, "its source has gone")
+        stream.wanted.clear()
+        if not stream.next:
+            del self.streams[key]
+
+    def begins(self, ctx: Context, stream: Stream) -> bool:
+        """Whether this node is the source."""
+        return last(stream.address) == ctx.node
+
     def upstream(self, ctx: Context, stream: Stream) -> str | None:
-        """The neighbour towards a source; None if it begins here, or nobody knows."""
-        path = stream.address.split("/")
-        if path[-1] == ctx.node:
+        """The neighbour towards a source, or towards the root if the source has gone: what the root has
+        still reaches everybody. None if the stream begins here, or nobody knows.
+        """
+        if self.begins(ctx, stream):
             return None
+        path = stream.address.split("/")
         if ctx.node in path:
             return path[path.index(ctx.node) + 1]
         if not on_backbone(ctx):
             return ctx.server
-        return self.group.tree.tree.next_hop(ctx.node, path[0]) if self.group.tree else None
+        tree = self.group.tree
+        if tree is None or ctx.node not in tree:
+            return None
+        return tree.tree.next_hop(ctx.node, path[0] if path[0] in tree else tree.root)
 
     def _place(self, ctx: Context, key: Key, stream: Stream) -> None:
         """Find who is behind us now, and tell those that are new where the stream begins for them."""
@@ -240,6 +246,9 @@ class Reliable(Multicast[S]):
             ctx.wake("beat", self._beat_length / NANOSECONDS)
 
     def on_timer(self, ctx: Context, name: str) -> None:
+        if name == "sweep":
+            self._sweep(ctx)
+            return
         if name != "beat":
             super().on_timer(ctx, name)
             return
@@ -279,7 +288,9 @@ class Reliable(Multicast[S]):
                 stream.acked = (complete, above)
                 said.setdefault(above, []).append((*key, complete, stream.reach))
         for above, positions in said.items():
-            ctx.send(above, Acks(*self.group.version, tuple(positions)))
+            for start in range(0, len(positions), MAX_STREAMS):
+                some = tuple(positions[start : start + MAX_STREAMS])
+                ctx.send(above, Acks(*self.group.version, some))
 
     @on(Acks)
     def acks(self, ctx: Context, acks: Acks, sender: str) -> None:
@@ -297,7 +308,8 @@ class Reliable(Multicast[S]):
     @on(Have)
     def have(self, ctx: Context, have: Have, sender: str) -> None:
         key = (last(have.source), have.incarnation)
-        stream = self.streams.get(key) or self._open(ctx, key, have.source, 0)
+        stream = self.streams.get(key) or self.open(ctx, key, have.source)
+        stream.fresh = True
         if sender != self.upstream(ctx, stream):
             return
         if have.base and not stream.begin(have.base):
@@ -313,6 +325,11 @@ class Reliable(Multicast[S]):
         key = (last(missing.source), missing.incarnation)
         stream = self.streams.get(key)
         if stream is None:
+            stream = Stream(missing.source)
+            if self.upstream(ctx, stream) is None and self.group.current(ctx):
+                ctx.send(sender, Gone(missing.source, missing.incarnation))
+            elif key in self._ended:
+                self._tell(ctx, key, self.open(ctx, key, missing.source), sender)
             return
         if not missing.numbers:
             self._tell(ctx, key, stream, sender)
@@ -330,6 +347,14 @@ class Reliable(Multicast[S]):
                     stream.wanted.setdefault(number, set()).add(sender)
         self._tick(ctx)
 
+    @on(Gone)
+    def source_gone(self, ctx: Context, gone: Gone, sender: str) -> None:
+        """Nobody upstream has what we ask for, nor ever will."""
+        key = (last(gone.source), gone.incarnation)
+        stream = self.streams.get(key)
+        if stream is not None and sender == self.upstream(ctx, stream):
+            self._give_up(ctx, key, stream)
+
     # laggards
 
     def _expel(self, ctx: Context, key: Key, stream: Stream, neighbour: str) -> None:
@@ -343,5 +368,5 @@ class Reliable(Multicast[S]):
         key = (dropped.source, dropped.incarnation)
         stream = self.streams.get(key)
         if stream is not None and sender == self.upstream(ctx, stream):
-            del self.streams[key]
+            self.forget(key)
             ctx.gap(dropped.source)

@@ -1,0 +1,62 @@
+"""What nodes along a stream say to each other; ``reliable`` says when."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from gossamer.core.control import Message
+from gossamer.core.names import MAX_ADDRESS, MAX_NODE_NAME
+
+MAX_ASKED = 64
+"""Holes that one request lists."""
+MAX_STREAMS = 10_000
+"""Sources at once; also how many positions one acknowledgement carries."""
+
+Name = Annotated[str, Meta(min_length=1, max_length=MAX_NODE_NAME + 1)]
+Address = Annotated[str, Meta(min_length=1, max_length=MAX_ADDRESS)]
+Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+
+
+class Missing(Message, frozen=True):
+    """One hop towards the source: these parcels have not come, as (first, how many)."""
+
+    source: Address
+    incarnation: Number
+    numbers: Annotated[tuple[tuple[Number, Number], ...], Meta(max_length=MAX_ASKED)]
+
+
+class Have(Message, frozen=True):
+    """One hop away from the source: the oldest parcel that it keeps, and the newest there is."""
+
+    source: Address
+    incarnation: Number
+    base: Number
+    high: Number
+
+
+class Acks(Message, frozen=True):
+    """One hop towards sources: I and all behind me have everything up to a number, I myself up to another.
+
+    The tree's version says who "all" are: an answer about another tree does not count. Since each says what
+    it has itself, only the node next to a laggard takes it for one.
+    """
+
+    epoch: Number
+    counter: Number
+    positions: Annotated[tuple[tuple[Name, Number, Number, Number], ...], Meta(max_length=MAX_STREAMS)]
+
+
+class Dropped(Message, frozen=True):
+    """You did not keep up and are no longer served."""
+
+    source: Name
+    incarnation: Number
+
+
+class Gone(Message, frozen=True):
+    """The source has gone, and nobody from here on has what you ask for."""
+
+    source: Address
+    incarnation: Number
