@@ -26,6 +26,7 @@ from gossamer.core.effect import Report
 from gossamer.core.errors import ConfigError, ProtocolError
 from gossamer.core.names import Role
 from gossamer.core.parcel import Parcel
+from gossamer.core.trace import EXPIRED
 
 AT_MOST_ONCE = "at-most-once"
 """No subscriber gets an event twice, nor one that was not published."""
@@ -90,7 +91,7 @@ class Template(Generic[S]):
 
     def on_expired(self, ctx: Context, parcel: Parcel, sender: str) -> None:
         """A neighbour sent a parcel whose time has passed."""
-        ctx.drop(parcel, "expired")
+        ctx.drop(parcel, EXPIRED)
 
     def on_feedback(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
         """An answer on its way to one source; sender None means it begins here."""

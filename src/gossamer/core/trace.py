@@ -31,6 +31,9 @@ PARCEL, FEEDBACK, CONTROL, MEMBER = "parcel", "feedback", "control", "member"
 PUBLISHED, SENT, RECEIVED, DELIVERED, DROPPED = "published", "sent", "received", "delivered", "dropped"
 SUBSCRIBED, UNSUBSCRIBED, UP, DOWN = "subscribed", "unsubscribed", "up", "down"
 
+EXPIRED = "expired"
+"""Why a parcel ends that nobody wants any more, in the column ``detail``."""
+
 Row = tuple[int, int, str, int, str, str, str, str, int, int, int, int, str, int, str]
 """One row, in the order of COLUMNS."""
 

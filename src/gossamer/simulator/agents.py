@@ -1,4 +1,5 @@
-"""Agents: the applications of a simulated network. They publish, subscribe and answer by plan.
+"""Agents: the applications of a simulated network. They publish, subscribe and answer by plan; one kind lets
+nodes crash and come back.
 
 An agent lives on one node, rests while the node is down or paused, and takes up its plan afterwards. All
 its chances come from dice of its own.
@@ -9,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import log
 
+from gossamer.core.context import Dice
 from gossamer.core.event import NO_WISHES, Attributes, Criteria, Envelope, Value, Wishes
-from gossamer.core.names import nanoseconds
+from gossamer.core.names import NANOSECONDS, nanoseconds
 from gossamer.core.parcel import Parcel
-from gossamer.simulator.clock import APPLICATION
+from gossamer.simulator.clock import APPLICATION, FAULT
 from gossamer.simulator.witness import Witness
 from gossamer.simulator.world import World
 
@@ -67,7 +69,7 @@ class Publisher:
 
     def _pause(self, first: bool = False) -> int:
         if self._poisson:
-            return round(-log(1 - self._dice.random()) * self._interval)
+            return exponential(self._interval / NANOSECONDS, self._dice)
         return round(self._dice.random() * self._interval) if first else round(self._interval)
 
     def _book(self) -> None:
@@ -102,6 +104,8 @@ class Subscriber(Witness):
 
     join, leave
         Seconds; subscribed from join on and before leave, or until the world ends.
+    stay, away
+        Seconds on average that it stays, and is away, in turn between these; None lets it stay.
     share
         Of the events that come, how many are answered with feedback, 0 to 1.
     size
@@ -117,6 +121,8 @@ class Subscriber(Witness):
         criteria: Criteria | None = None,
         join: float = 0.0,
         leave: float | None = None,
+        stay: float | None = None,
+        away: float | None = None,
         share: float = 0.0,
         size: int = 10,
         label: str = "",
@@ -128,18 +134,26 @@ class Subscriber(Witness):
         self._share = share
         self._answer = b"." * size
         self._dice = world.dice(f"subscriber {label} {node} {channel}")
-        self._wanted = join <= world.now
+        self._stay, self._away = stay, away
+        self._leave = None if leave is None else nanoseconds(leave)
+        self._wanted = False
         self._subscription: int | None = None
         world.add_witness(self, node)
-        self._settle()
-        if not self._wanted:
+        if join <= world.now:
+            self._want(True, None)
+        else:
             world.clock.schedule(nanoseconds(join), APPLICATION, self._want, True)
-        if leave is not None:
-            world.clock.schedule(nanoseconds(leave), APPLICATION, self._want, False)
+        if self._leave is not None:
+            world.clock.schedule(self._leave, APPLICATION, self._want, False)
 
     def _want(self, wanted: bool, _: object) -> None:
         self._wanted = wanted
         self._settle()
+        mean = self._stay if wanted else self._away
+        if mean is not None:
+            at = self._world.clock.now + exponential(mean, self._dice)
+            if self._leave is None or at < self._leave:
+                self._world.clock.schedule(at, APPLICATION, self._want, not wanted)
 
     def _settle(self) -> None:
         """Make what is so what is wanted, as soon as the node runs."""
@@ -173,3 +187,50 @@ class Subscriber(Witness):
             if self._dice.random() < self._share:
                 receipt = world.receipt(node, channel, parcel, parcel.stamp.first + index)
                 world.feedback(node, channel, receipt, self._answer)
+
+
+class Mortal:
+    """Lets a node crash and come back at random.
+
+    every, down
+        Seconds on average that a life and the time after it last.
+    start, end
+        Seconds; the node crashes from start on and before end, and is back by end.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        node: str,
+        *,
+        every: float,
+        down: float,
+        start: float = 0.0,
+        end: float | None = None,
+        label: str = "",
+    ) -> None:
+        self._world = world
+        self._node = node
+        self._every, self._down = every, down
+        self._end = None if end is None else nanoseconds(end)
+        self._dice = world.dice(f"churn {label} {node}")
+        self._live(nanoseconds(start))
+
+    def _live(self, since: int) -> None:
+        at = since + exponential(self._every, self._dice)
+        if self._end is None or at < self._end:
+            self._world.clock.schedule(at, FAULT, self._crash)
+
+    def _crash(self, _: object, __: object) -> None:
+        self._world.crash(self._node)
+        at = self._world.clock.now + exponential(self._down, self._dice)
+        self._world.clock.schedule(at if self._end is None else min(at, self._end), FAULT, self._restart)
+
+    def _restart(self, _: object, __: object) -> None:
+        self._world.restart(self._node)
+        self._live(self._world.clock.now)
+
+
+def exponential(mean: float, dice: Dice) -> int:
+    """Nanoseconds, exponentially distributed around a mean in seconds."""
+    return round(-log(1 - dice.random()) * mean * NANOSECONDS)

@@ -34,7 +34,7 @@ class Peers:
 class Seat:
     """A subscription: who sits there, and what has come."""
 
-    __slots__ = ("_base", "_bits", "criteria", "got", "group", "key", "order")
+    __slots__ = ("_base", "_bits", "criteria", "got", "group", "key", "order", "told")
 
     def __init__(self, key: SeatKey, group: Peers, order: int) -> None:
         self.key = key
@@ -42,6 +42,8 @@ class Seat:
         self.group = group
         self.order = order
         self.got = 0
+        self.told = False
+        """Whether it was told of a gap."""
         self._base = group.matched
         self._bits: dict[tuple[str, int], bytearray] = {}
 
@@ -61,3 +63,59 @@ class Seat:
             return True
         bits[index] |= bit
         return False
+
+    def marked(self, source: tuple[str, int]) -> tuple[int, int]:
+        """How many events of a source came, and the greatest number among them; 0 if none did."""
+        bits = int.from_bytes(self._bits.get(source, b""), "little")
+        return bits.bit_count(), max(0, bits.bit_length() - 1)
+
+
+class Counts(msgspec.Struct):
+    """What a ledger counts.
+
+    published
+        Events accepted.
+    expected
+        Pairs of an event and a subscription that was there when it was published, whose node has not
+        crashed and which has not ended since, and whose criteria match. What had been delivered before a
+        subscription ended stays counted.
+    delivered
+        Different pairs of an event and a subscription. Those of events older than the subscription, still
+        on their way when it began, count here and not as expected.
+    duplicates
+        Deliveries of a pair beyond the first.
+    answered, feedback, feedback_duplicates
+        Answers given, answers that reached their target, and repetitions of those.
+    missed
+        Times that a subscription was told of a gap.
+    violations
+        Promises broken.
+    """
+
+    published: int = 0
+    expected: int = 0
+    delivered: int = 0
+    duplicates: int = 0
+    answered: int = 0
+    feedback: int = 0
+    feedback_duplicates: int = 0
+    missed: int = 0
+    violations: int = 0
+
+
+class Stayed(msgspec.Struct, frozen=True):
+    """How those fared that were there from before the first event of a channel until the end.
+
+    seats
+        Subscriptions without criteria that never ended, whose node never crashed, and that were never told
+        of a gap.
+    expected
+        Pairs of such a subscription and an event. Of a life of a source that a crash ended only events up to
+        the last one that the subscription got: what the source took with it nobody can have.
+    delivered
+        Of these, those that came.
+    """
+
+    seats: int = 0
+    expected: int = 0
+    delivered: int = 0

@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from gossamer.catalog import templates as installed_templates
-from gossamer.core.context import CONTACTS, TREE
+from gossamer.core.context import BELOW, CONTACTS, SERVER, TREE
 from gossamer.core.errors import ConfigError
 from gossamer.core.event import Criteria, Wishes, check_attributes
-from gossamer.core.names import check_channel
+from gossamer.core.names import Role, check_channel
 from gossamer.core.template import Template
 from gossamer.core.trace import Row
 from gossamer.overlay.monitor import MonitorSettings, monitor
 from gossamer.simulator import rules
-from gossamer.simulator.agents import Publisher, Subscriber
+from gossamer.simulator.agents import Mortal, Publisher, Subscriber
 from gossamer.simulator.checks import Ledger
 from gossamer.simulator.dice import SeededDice
 from gossamer.simulator.field import Field
 from gossamer.simulator.keys import after, naming
-from gossamer.simulator.script import Channel, Publish, Scenario, Subscribe
+from gossamer.simulator.script import Below, Channel, Churn, Publish, Scenario, Subscribe
 from gossamer.simulator.topology import Network, layout, named, spanning
 from gossamer.simulator.world import World
 
@@ -64,7 +64,12 @@ class _Builder:
         )
         if ledger is not None:
             self.world.add_witness(ledger)
-        self._network(scenario.network, bool(scenario.monitor))
+        self.roles: dict[str, Role] = {}
+        self._network(
+            scenario.network, bool(scenario.monitor), Role.BACKBONE if scenario.below else Role.PEER
+        )
+        for index, below in enumerate(scenario.below):
+            self._below(below, f"below[{index}]")
         self.channels = {channel.name for channel in scenario.channel}
         for index, channel in enumerate(scenario.channel):
             self._channel(channel, f"channel[{index}]")
@@ -74,31 +79,51 @@ class _Builder:
             self._subscribe(subscribe, f"subscribe[{index}]")
         for index, publish in enumerate(scenario.publish):
             self._publish(publish, f"publish[{index}]")
+        for index, churn in enumerate(scenario.churn):
+            self._churn(churn, f"churn[{index}]")
 
-    def _network(self, network: Network, monitored: bool) -> None:
+    def _network(self, network: Network, monitored: bool, role: Role) -> None:
         seed = self.seed if network.seed is None else network.seed
         if network.kind == "field":
-            self._field(network, SeededDice(seed, label="topology"), monitored)
+            self._field(network, SeededDice(seed, label="topology"), monitored, role)
             return
         with naming("network"):
             names, edges = layout(network, SeededDice(seed, label="topology"))
             for name in names:
-                self.world.add_node(name)
+                self._node(name, role)
             tree = spanning(names, edges)
         for a, b in edges:
             self.world.link(a, b)
-        self.world.set(None, TREE, tree)
+        for name in names:
+            self.world.set(name, TREE, tree)
 
-    def _field(self, network: Network, dice: SeededDice, monitored: bool) -> None:
+    def _field(self, network: Network, dice: SeededDice, monitored: bool, role: Role) -> None:
         names = named(network)
         field = Field(names, network.base, network.scale, dice)
         for name in names:
-            self.world.add_node(name)
+            self._node(name, role)
         self.world.spread(field)
         for name, contacts in field.contacts(network.contacts, dice).items():
             self.world.set(name, CONTACTS, contacts)
-        if not monitored:
-            self.world.set(None, TREE, field.tree())
+        tree = None if monitored else field.tree()
+        for name in names if tree else ():
+            self.world.set(name, TREE, tree)
+
+    def _node(self, name: str, role: Role) -> None:
+        self.world.add_node(name, role)
+        self.roles[name] = Role.BACKBONE if role is Role.PEER else role
+
+    def _below(self, below: Below, key: str) -> None:
+        """Hang nodes below others, which are told."""
+        for server in self._picked(below.nodes, below.under, below.pick, key):
+            before = self.world.container(server, BELOW) or ()
+            names = [f"{server}-{below.role[0]}{number}" for number in range(1, below.each + 1)]
+            with naming(key):
+                for name in names:
+                    self._node(name, Role(below.role))
+                    self.world.link(server, name)
+                    self.world.set(name, SERVER, self.world.address(server))
+            self.world.set(server, BELOW, (*before, *names))
 
     def _channel(self, channel: Channel, key: str) -> None:
         if channel.template not in self.templates:
@@ -143,6 +168,8 @@ class _Builder:
         with naming(f"{key}.criteria"):
             criteria = Criteria(*subscribe.criteria)
         after(subscribe.join, subscribe.leave, f"{key}.leave")
+        if (subscribe.stay is None) != (subscribe.away is None):
+            raise ConfigError("stay and away go together", key=f"{key}.stay")
         for node in self._chosen(subscribe, key):
             Subscriber(
                 self.world,
@@ -151,22 +178,43 @@ class _Builder:
                 criteria=criteria,
                 join=subscribe.join,
                 leave=subscribe.leave,
+                stay=subscribe.stay,
+                away=subscribe.away,
                 share=subscribe.feedback,
                 size=subscribe.feedback_size,
                 label=key,
             )
 
+    def _churn(self, churn: Churn, key: str) -> None:
+        rules.known(churn.spare, self.world.nodes, f"{key}.spare")
+        after(churn.start, churn.end, f"{key}.end")
+        for node in self._picked(churn.nodes, churn.role, churn.pick, key):
+            if node not in churn.spare:
+                Mortal(
+                    self.world,
+                    node,
+                    every=churn.every,
+                    down=churn.down,
+                    start=churn.start,
+                    end=churn.end,
+                    label=key,
+                )
+
     def _chosen(self, agents: Publish | Subscribe, key: str) -> list[str]:
         if agents.channel not in self.channels:
             known = ", ".join(sorted(self.channels)) or "none"
             raise ConfigError(f"there is no channel {agents.channel!r}; known: {known}", key=f"{key}.channel")
-        rules.known(agents.nodes, self.world.nodes, f"{key}.nodes")
-        nodes = list(agents.nodes or self.world.nodes)
-        if agents.pick is not None:
-            if agents.pick > len(nodes):
-                raise ConfigError(f"{agents.pick} of {len(nodes)} nodes cannot be picked", key=f"{key}.pick")
+        return self._picked(agents.nodes, agents.role, agents.pick, key)
+
+    def _picked(self, names: tuple[str, ...], role: str | None, pick: int | None, key: str) -> list[str]:
+        """Named nodes or all, those of a role or any, all of them or some at random."""
+        rules.known(names, self.world.nodes, f"{key}.nodes")
+        nodes = [name for name in names or self.world.nodes if role in (None, self.roles[name])]
+        if pick is not None:
+            if pick > len(nodes):
+                raise ConfigError(f"{pick} of {len(nodes)} nodes cannot be picked", key=f"{key}.pick")
             self.world.dice(f"pick {key}").shuffle(nodes)
-            nodes = sorted(nodes[: agents.pick])
+            nodes = sorted(nodes[:pick])
         return nodes
 
 

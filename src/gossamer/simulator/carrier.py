@@ -32,6 +32,8 @@ from gossamer.core.effect import (
     Wake,
 )
 from gossamer.core.engine import Engine
+from gossamer.core.parcel import Parcel
+from gossamer.core.trace import EXPIRED
 from gossamer.core.wire import Item, encode
 from gossamer.overlay.directory import Entry
 from gossamer.simulator import rules
@@ -40,6 +42,7 @@ from gossamer.simulator.dice import SeededDice
 from gossamer.simulator.host import Host, Way
 from gossamer.simulator.models import FULL, LinkModel
 from gossamer.simulator.storage import Storage
+from gossamer.simulator.tally import Tally
 
 if TYPE_CHECKING:
     from gossamer.simulator.world import World
@@ -58,8 +61,10 @@ class Carrier:
         Nodes by name and channels by number; the world keeps them.
     drops
         Drops by reason.
-    messages, bytes
-        Transmissions and their bytes by kind of item: parcel, feedback, control.
+    tally
+        What it all costs.
+    disturbed, severed
+        When a fault last began or ended; how many rules are in force that keep nodes apart.
     taps
         Who hears every transmission.
     calls
@@ -74,8 +79,8 @@ class Carrier:
         self.hosts: dict[str, Host] = {}
         self.channels: dict[int, Entry] = {}
         self.drops: Counter[str] = Counter()
-        self.messages: Counter[str] = Counter()
-        self.bytes: Counter[str] = Counter()
+        self.tally = Tally()
+        self.disturbed = self.severed = 0
         self.taps: list[Tap] = []
         self.calls: dict[int, Callable[[Reply], None]] = {}
         self.storage = Storage(self, clock, world.dice("storage"))
@@ -87,13 +92,17 @@ class Carrier:
         self._carrying = False
         self._pending: deque[tuple[Host, list[Effect]]] = deque()
 
-    def begin(self, judge: tuple[int, rules.Judge], _: object) -> None:
+    def begin(self, judge: tuple[int, rules.Judge], severs: bool) -> None:
         """A rule comes into force; the number says where it stands in the list."""
         insort(self._judges, judge, key=_order)
+        self.disturbed = self._clock.now
+        self.severed += severs
 
-    def end(self, judge: tuple[int, rules.Judge], _: object) -> None:
+    def end(self, judge: tuple[int, rules.Judge], severs: bool) -> None:
         """A rule is no longer in force."""
         self._judges.remove(judge)
+        self.disturbed = self._clock.now
+        self.severed -= severs
 
     # inputs of engines
 
@@ -110,7 +119,7 @@ class Carrier:
         if engine is None:
             self.lose(self.hosts[way.sender], way.engine, host.name, item, NODE_DOWN)
         elif host.free and not host.paused:
-            self.carry(host, engine.receive(host.time(), way.sender, item))
+            self._receive(host, engine, way.sender, item)
         elif len(host.inbox) >= host.limit:
             self.lose(host, engine, way.sender, item, INBOX_FULL)
         else:
@@ -138,7 +147,16 @@ class Carrier:
         if host.work is not None:
             (sender, item), host.work = host.work, None
             assert host.engine is not None
-            self.carry(host, host.engine.receive(host.time(), sender, item))
+            self._receive(host, host.engine, sender, item)
+
+    def _receive(self, host: Host, engine: Engine, sender: str, item: Item) -> None:
+        effects = engine.receive(host.time(), sender, item)
+        if type(item) is Parcel and item.header.wishes is not None:
+            for effect in effects:
+                if type(effect) is Drop and effect.reason == EXPIRED:
+                    channel = self.channels[item.header.channel].name
+                    self.tally.spared(self.hosts, host, sender, channel, item)
+        self.carry(host, effects)
 
     def _wake(self, host: Host, key: tuple[int, str]) -> None:
         del host.wakes[key]
@@ -193,6 +211,7 @@ class Carrier:
         item = send.item
         size = len(encode(item))
         kind = _kind(item)
+        channel = item.channel if type(item) is Control else item.header.channel  # type: ignore[union-attr]
         for peer in send.to:
             for tap in self.taps:
                 tap(host.name, peer, item)
@@ -203,8 +222,7 @@ class Carrier:
                 assert host.engine is not None
                 self.lose(host, host.engine, peer, item, NO_LINK)
             else:
-                self.messages[kind] += 1
-                self.bytes[kind] += size
+                self.tally.sent(channel, kind, size)
                 self._transmit(host, way, item, size, kind)
 
     def _open(self, host: Host, peer: str) -> Way | None:

@@ -20,9 +20,10 @@ from zlib import crc32
 import msgspec
 
 from gossamer.core.event import Criteria, Envelope
+from gossamer.core.names import nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Receipt
-from gossamer.simulator.books import Peers, Published, Seat, SeatKey
+from gossamer.simulator.books import Counts, Peers, Published, Seat, SeatKey, Stayed
 from gossamer.simulator.promises import CHECKS, AtMostOnce, Check, GapFree
 from gossamer.simulator.quantiles import Quantiles
 from gossamer.simulator.witness import Witness
@@ -30,7 +31,17 @@ from gossamer.simulator.witness import Witness
 if TYPE_CHECKING:
     from gossamer.simulator.world import World
 
-__all__ = ["CHECKS", "INTEGRITY", "AtMostOnce", "Check", "Counts", "GapFree", "Ledger", "Violation"]
+__all__ = [
+    "CHECKS",
+    "INTEGRITY",
+    "AtMostOnce",
+    "Books",
+    "Check",
+    "Counts",
+    "GapFree",
+    "Ledger",
+    "Violation",
+]
 
 INTEGRITY = "integrity"
 """What no template has to promise: nothing is delivered that was not published, or to the wrong place."""
@@ -54,50 +65,57 @@ class Violation(msgspec.Struct, frozen=True):
     expected: str
 
 
-class _Channel:
-    """One channel's books."""
+class Books:
+    """One channel's books.
 
-    __slots__ = ("checks", "events", "groups", "seats")
+    latency
+        From publication to delivery, over all pairs.
+    ended
+        Lives of sources that a crash ended.
+    """
+
+    __slots__ = ("checks", "counts", "ended", "events", "first", "groups", "last", "latency", "seats")
 
     def __init__(self, checks: list[Check]) -> None:
         self.checks = checks
+        self.counts = Counts()
+        self.latency = Quantiles()
+        self.ended: set[tuple[str, int]] = set()
         self.groups: dict[str, Peers] = {}
         """By the text of their criteria, since Criteria(a=1) == Criteria(a=True)."""
         self.seats: dict[SeatKey, Seat] = {}
         self.events: dict[tuple[str, int], dict[int, Published]] = {}
+        self.last: dict[tuple[str, int], int] = {}
+        """Of each source the greatest number."""
+        self.first: int | None = None
+        """The place of the first event among publications and subscriptions."""
 
+    @property
+    def stayed(self) -> Stayed:
+        """How those fared that were there all the time."""
+        seats = [
+            seat
+            for seat in self.seats.values()
+            if self.first is not None and seat.order < self.first and not seat.told and not seat.criteria
+        ]
+        expected = delivered = 0
+        for seat in seats:
+            for source, last in self.last.items():
+                count, greatest = seat.marked(source)
+                expected += greatest if source in self.ended else last
+                delivered += count
+        return Stayed(len(seats), expected, delivered)
 
-class Counts(msgspec.Struct):
-    """What a ledger counts.
-
-    published
-        Events accepted.
-    expected
-        Pairs of an event and a subscription that was there when it was published, whose node has not
-        crashed and which has not ended since, and whose criteria match. What had been delivered before a
-        subscription ended stays counted.
-    delivered
-        Different pairs of an event and a subscription. Those of events older than the subscription, still
-        on their way when it began, count here and not as expected.
-    duplicates
-        Deliveries of a pair beyond the first.
-    answered, feedback, feedback_duplicates
-        Answers given, answers that reached their target, and repetitions of those.
-    missed
-        Times that a subscription was told of a gap.
-    violations
-        Promises broken.
-    """
-
-    published: int = 0
-    expected: int = 0
-    delivered: int = 0
-    duplicates: int = 0
-    answered: int = 0
-    feedback: int = 0
-    feedback_duplicates: int = 0
-    missed: int = 0
-    violations: int = 0
+    def tails(self, before: int) -> dict[tuple[str, int], int]:
+        """Of each source whose life has not ended the last number published up to an instant."""
+        found = {}
+        for source, events in self.events.items():
+            if source not in self.ended:
+                number = self.last[source]
+                while number in events and events[number].at > before:
+                    number -= 1
+                found[source] = number
+        return found
 
 
 class Ledger(Witness):
@@ -107,29 +125,50 @@ class Ledger(Witness):
         The first few violations.
     unchecked
         Promises of channels for which there is no check.
-    latency
-        From publication to delivery, over all pairs.
+    channels
+        The books of each channel.
     """
 
     def __init__(self, checks: Mapping[str, type[Check]] = CHECKS, remembered: int = MAX_REMEMBERED) -> None:
-        self.counts = Counts()
         self.examples: list[Violation] = []
         self.unchecked: set[str] = set()
-        self.latency = Quantiles()
         self._known_checks = checks
         self._remembered = remembered
-        self._channels: dict[str, _Channel] = {}
+        self.channels: dict[str, Books] = {}
         self._order = 0
         self._oldest: deque[tuple[dict[int, Published], int]] = deque()
         self._answers: dict[tuple[str, str, int, int], tuple[str, int, int]] = {}
         self._answers_here: dict[tuple[str, str, int], Seat] = {}
         self._verified: dict[int, Parcel] = {}
 
-    def finish(self, world: World) -> None:
-        """The run is over: let each check look at the whole."""
-        for name, channel in self._channels.items():
-            for check in channel.checks:
-                for where, source, number, expected in check.ended(channel.seats):
+    @property
+    def counts(self) -> Counts:
+        """The sums over all channels."""
+        each = [msgspec.structs.astuple(books.counts) for books in self.channels.values()]
+        return Counts(*map(sum, zip(*each, strict=True)))
+
+    @property
+    def latency(self) -> Quantiles:
+        """From publication to delivery, over all pairs of all channels."""
+        return Quantiles(*(books.latency for books in self.channels.values()))
+
+    def finish(self, world: World, patience: float | None = None) -> None:
+        """The run is over: let each check look at the whole.
+
+        patience
+            Seconds after which, if nothing has gone wrong since, whoever can be reached has what it was
+            promised; None does not look at that.
+        """
+        for name, books in self.channels.items():
+            for check in books.checks:
+                found = list(check.ended(books.seats))
+                if patience is not None and world.calm(patience):
+                    tails = books.tails(world.clock.now - nanoseconds(patience))
+                    found += check.settled(
+                        {key: seat for key, seat in books.seats.items() if world.connected(key[0])},
+                        {source: last for source, last in tails.items() if world.connected(source[0])},
+                    )
+                for where, source, number, expected in found:
                     self._violate(world, check.promise, name, where, source, number, expected)
 
     # what happens
@@ -137,17 +176,19 @@ class Ledger(Witness):
     def opened(self, world: World, channel: str, promises: frozenset[str]) -> None:
         known = self._known_checks
         self.unchecked |= promises - known.keys()
-        self._channels[channel] = _Channel([known[each]() for each in sorted(promises & known.keys())])
+        self.channels[channel] = Books([known[each]() for each in sorted(promises & known.keys())])
 
     def stopped(self, world: World, node: str, life: int) -> None:
-        for channel in self._channels.values():
-            for key in [key for key in channel.seats if key[0] == node]:
-                self._leave(channel, key)
+        for books in self.channels.values():
+            if (node, life) in books.last:
+                books.ended.add((node, life))
+            for key in [key for key in books.seats if key[0] == node]:
+                self._leave(books, key)
 
     def subscribed(
         self, world: World, node: str, life: int, channel: str, subscription: int, criteria: Criteria
     ) -> None:
-        books = self._channels[channel]
+        books = self.channels[channel]
         group = books.groups.setdefault(repr(criteria), Peers(criteria))
         group.members += 1
         self._order += 1
@@ -155,12 +196,12 @@ class Ledger(Witness):
         books.seats[key] = Seat(key, group, self._order)
 
     def unsubscribed(self, world: World, node: str, life: int, channel: str, subscription: int) -> None:
-        self._leave(self._channels[channel], (node, life, subscription))
+        self._leave(self.channels[channel], (node, life, subscription))
 
-    def _leave(self, books: _Channel, key: SeatKey) -> None:
+    def _leave(self, books: Books, key: SeatKey) -> None:
         seat = books.seats.pop(key)
         seat.group.members -= 1
-        self.counts.expected -= seat.missing
+        books.counts.expected -= seat.missing
         if not seat.group.members:
             del books.groups[repr(seat.criteria)]
 
@@ -174,9 +215,12 @@ class Ledger(Witness):
         payload: bytes,
         envelope: Envelope,
     ) -> None:
-        self.counts.published += 1
         self._order += 1
-        books = self._channels[channel]
+        books = self.channels[channel]
+        books.counts.published += 1
+        books.last[node, life] = number
+        if books.first is None:
+            books.first = self._order
         attributes = envelope.attributes or None
         events = books.events.setdefault((node, life), {})
         now = world.clock.now
@@ -188,7 +232,7 @@ class Ledger(Witness):
         for group in books.groups.values():
             if not group.criteria or (attributes and group.criteria.matches(attributes)):
                 group.matched += 1
-                self.counts.expected += group.members
+                books.counts.expected += group.members
         for check in books.checks:
             check.published((node, life), number)
 
@@ -202,7 +246,7 @@ class Ledger(Witness):
         parcel: Parcel,
         picks: tuple[int, ...] | None,
     ) -> None:
-        books = self._channels[channel]
+        books = self.channels[channel]
         key = (node, life, subscription)
         stamp = parcel.stamp
         source = (stamp.node, stamp.incarnation)
@@ -215,13 +259,13 @@ class Ledger(Witness):
             number = stamp.first + index
             event = events.get(number)
             again = seat.mark(source, number)
-            self.counts.duplicates += again
-            self.counts.delivered += not again
+            books.counts.duplicates += again
+            books.counts.delivered += not again
             expected = self._fits(seat, event, parcel, index)
             if expected:
                 self._violate(world, INTEGRITY, channel, key, source, number, expected)
             elif event is not None and not again:
-                self.latency.add(world.clock.now - event.at)
+                books.latency.add(world.clock.now - event.at)
                 seat.got += event.order > seat.order
             for check in books.checks:
                 expected = check.delivered(seat, source, number, again)
@@ -251,15 +295,16 @@ class Ledger(Witness):
         return None
 
     def missed(self, world: World, node: str, life: int, channel: str, source: str) -> None:
-        books = self._channels[channel]
+        books = self.channels[channel]
         for seat in books.seats.values():
             if seat.key[:2] == (node, life):
-                self.counts.missed += 1
+                books.counts.missed += 1
+                seat.told = True
                 for check in books.checks:
                     check.missed(seat, source)
 
     def answered(self, world: World, node: str, life: int, receipt: Receipt, number: int) -> None:
-        self.counts.answered += 1
+        self.channels[receipt.channel].counts.answered += 1
         key = (receipt.channel, node, life, number)
         self._answers[key] = (receipt.source, receipt.stamp.incarnation, receipt.number)
         if len(self._answers) > self._remembered:
@@ -274,8 +319,9 @@ class Ledger(Witness):
         if seat is None:
             seat = self._answers_here[here] = Seat((node, life, 0), Peers(Criteria()), 0)
         again = seat.mark(source, number)
-        self.counts.feedback_duplicates += again
-        self.counts.feedback += not again
+        counts = self.channels[channel].counts
+        counts.feedback_duplicates += again
+        counts.feedback += not again
         key = (node, life, 0)
         target = self._answers.get((channel, *source, number))
         if target is None and len(self._answers) < self._remembered:
@@ -283,7 +329,7 @@ class Ledger(Witness):
         elif target is not None and target != (node, life, answers.number):
             expected = f"an answer to event {target[2]} of {target[0]}, life {target[1]}, handed over there"
             self._violate(world, INTEGRITY, channel, key, source, number, expected)
-        for check in self._channels[channel].checks:
+        for check in self.channels[channel].checks:
             wrong = check.feedback(source, number, again)
             if wrong:
                 self._violate(world, check.promise, channel, key, source, number, wrong)
@@ -298,7 +344,7 @@ class Ledger(Witness):
         number: int,
         expected: str,
     ) -> None:
-        self.counts.violations += 1
+        self.channels[channel].counts.violations += 1
         if len(self.examples) < MAX_EXAMPLES:
             found = Violation(promise, channel, *where, *source, number, world.clock.now, expected)
             self.examples.append(found)

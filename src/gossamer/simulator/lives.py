@@ -59,6 +59,8 @@ class Lives:
         for sender, item in waiting:
             self._carrier.lose(host, engine, sender, item, CRASHED)
         host.engine = None
+        self._carrier.tally.close(engine)
+        self._carrier.disturbed = self._clock.now
         self._carrier.storage.crash(host)
         host.reset()
         for witness in host.witnesses:
@@ -80,6 +82,7 @@ class Lives:
     def start(self, host: Host) -> None:
         """Begin a life: containers, channels, links to those who are up."""
         host.life += 1
+        self._carrier.disturbed = self._clock.now
         host.engine = Engine(
             host.name,
             role=host.role,
@@ -132,6 +135,7 @@ class Lives:
         if host.life != life or not host.paused:
             return
         host.paused -= 1
+        self._carrier.disturbed = self._clock.now
         if host.paused:
             return
         late, host.late = host.late, []

@@ -37,6 +37,15 @@ class Check:
         """
         return ()
 
+    def settled(
+        self, seats: Mapping[SeatKey, Seat], tails: Mapping[tuple[str, int], int]
+    ) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
+        """As ``ended``, at the end of a run that has calmed down: ``seats`` are the subscriptions that can be
+        reached, ``tails`` the sources that can reach them, each with its last number that is old enough to
+        have come.
+        """
+        return ()
+
 
 class AtMostOnce(Check):
     """No subscription gets an event twice, no source an answer."""
@@ -53,7 +62,8 @@ class AtMostOnce(Check):
 class GapFree(Check):
     """Once a subscription has an event of a source, it gets every later one, in order, while it is there.
 
-    One that is told of a gap begins anew; how often that happens is counted.
+    One that is told of a gap begins anew; how often that happens is counted. When all has calmed down the
+    last event has come too.
     """
 
     promise = GAP_FREE
@@ -71,6 +81,13 @@ class GapFree(Check):
     def missed(self, seat: Seat, source: str) -> None:
         for key in [key for key in self._last if key[0] is seat and key[1][0] == source]:
             del self._last[key]
+
+    def settled(
+        self, seats: Mapping[SeatKey, Seat], tails: Mapping[tuple[str, int], int]
+    ) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
+        for (seat, source), last in self._last.items():
+            if seats.get(seat.key) is seat and last < tails.get(source, 0):
+                yield seat.key, source, last + 1, f"number {last + 1} to {tails[source]} before the end"
 
 
 CHECKS: Mapping[str, type[Check]] = {check.promise: check for check in (AtMostOnce, GapFree)}

@@ -11,12 +11,17 @@ _BITS = 8
 
 
 class Quantiles:
-    """Counts durations in buckets that grow with them; at most a few thousand buckets, whatever comes."""
+    """Counts durations in buckets that grow with them; at most a few thousand buckets, whatever comes.
+
+    Made of others, it begins with all that they have.
+    """
 
     __slots__ = ("_buckets",)
 
-    def __init__(self) -> None:
+    def __init__(self, *others: Quantiles) -> None:
         self._buckets: Counter[int] = Counter()
+        for other in others:
+            self._buckets.update(other._buckets)
 
     def add(self, nanoseconds: int) -> None:
         shift = nanoseconds.bit_length() - _BITS

@@ -57,6 +57,11 @@ Judge = Callable[[str, str, str, Dice], Verdict]
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
     """Base of all rules."""
 
+    @property
+    def severs(self) -> bool:
+        """Whether nodes that want to talk cannot while it is in force."""
+        return False
+
     def check(self, nodes: Collection[str], key: str = "rule") -> None:
         """Raise ConfigError unless the rule makes sense among these nodes."""
 
@@ -108,6 +113,10 @@ class Loss(Between, frozen=True, kw_only=True, tag="loss"):
 
     probability: Probability = 1.0
 
+    @property
+    def severs(self) -> bool:
+        return self.probability == 1
+
     def check(self, nodes: Collection[str], key: str = "rule") -> None:
         Between.check(self, nodes, key)
         _share(self.probability, f"{key}.probability")
@@ -149,6 +158,10 @@ class Partition(Rule, frozen=True, kw_only=True, tag="partition"):
     parts: Annotated[tuple[tuple[str, ...], ...], Meta(min_length=1)]
     start: Instant = 0.0
     end: Instant | None = None
+
+    @property
+    def severs(self) -> bool:
+        return True
 
     def check(self, nodes: Collection[str], key: str = "rule") -> None:
         named = [name for part in self.parts for name in part]

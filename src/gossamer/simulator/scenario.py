@@ -12,23 +12,71 @@ from typing import Any
 
 import msgspec
 
+from gossamer.core.names import channel_id
 from gossamer.core.template import Template
+from gossamer.simulator.books import Stayed
 from gossamer.simulator.builder import build
-from gossamer.simulator.checks import CHECKS, Check, Ledger, Violation
+from gossamer.simulator.checks import CHECKS, Books, Check, Ledger, Violation
 from gossamer.simulator.recording import Recording
-from gossamer.simulator.script import Channel, Publish, Scenario, Subscribe, load
+from gossamer.simulator.script import Below, Channel, Churn, Publish, Scenario, Subscribe, load
+from gossamer.simulator.tally import Expired, Traffic
+from gossamer.simulator.world import World
 
-__all__ = ["Channel", "Publish", "Result", "Scenario", "Subscribe", "build", "load", "run"]
+__all__ = [
+    "Below",
+    "Channel",
+    "ChannelResult",
+    "Churn",
+    "Publish",
+    "Result",
+    "Scenario",
+    "Subscribe",
+    "build",
+    "load",
+    "run",
+]
 
 STEPS = 100
 """Into how many parts a run is cut to report progress."""
+
+
+class ChannelResult(msgspec.Struct, frozen=True):
+    """What came of one channel.
+
+    published … violations, stayed
+        See books.Counts and books.Stayed.
+    latency_p50, latency_p90, latency_p99, latency_max
+        Seconds from publication to delivery.
+    expired, traffic
+        See tally.Expired and tally.Traffic; the channel's own, the backbone's watching aside.
+    figures
+        What its template counted, by name, summed over nodes and their lives.
+    """
+
+    published: int
+    expected: int
+    delivered: int
+    duplicates: int
+    answered: int
+    feedback: int
+    feedback_duplicates: int
+    missed: int
+    violations: int
+    stayed: Stayed
+    latency_p50: float
+    latency_p90: float
+    latency_p99: float
+    latency_max: float
+    expired: Expired
+    traffic: Traffic
+    figures: dict[str, int]
 
 
 class Result(msgspec.Struct, frozen=True):
     """What came of a run.
 
     published, expected, delivered, duplicates, answered, feedback, feedback_duplicates, missed, violations
-        See checks.Counts.
+        See books.Counts; sums over all channels.
     examples
         The first few violations.
     unchecked
@@ -39,6 +87,10 @@ class Result(msgspec.Struct, frozen=True):
         Seconds from publication to delivery.
     control_messages, control_bytes, data_messages, data_bytes
         Transmissions from node to node; feedback counts as data.
+    channels
+        Each channel by itself.
+    services
+        Transmissions of the services that run beside the channels, such as the backbone's watching.
     """
 
     scenario: str
@@ -65,6 +117,8 @@ class Result(msgspec.Struct, frozen=True):
     control_bytes: int
     data_messages: int
     data_bytes: int
+    channels: dict[str, ChannelResult] = {}
+    services: dict[str, Traffic] = {}
     file: str = ""
 
     @property
@@ -104,9 +158,9 @@ def run(
         world.run(passed)
         if progress is not None:
             progress(passed)
-    ledger.finish(world)
+    ledger.finish(world, scenario.patience)
     rows.close()
-    counts = {name: getattr(ledger.counts, name) for name in ledger.counts.__struct_fields__}
+    traffic = world.traffic()
     return Result(
         scenario=scenario.name,
         file=scenario.file,
@@ -115,7 +169,7 @@ def run(
         virtual_seconds=world.now,
         rows=rows.count,
         events=world.clock.happened,
-        **counts,
+        **msgspec.structs.asdict(ledger.counts),
         examples=tuple(ledger.examples),
         unchecked=tuple(sorted(ledger.unchecked)),
         drops=dict(sorted(world.drops.items())),
@@ -125,4 +179,24 @@ def run(
         control_bytes=world.bytes["control"],
         data_messages=world.messages["parcel"] + world.messages["feedback"],
         data_bytes=world.bytes["parcel"] + world.bytes["feedback"],
+        channels={
+            name: _channel(books, traffic.pop(name, Traffic()), world, name)
+            for name, books in sorted(ledger.channels.items())
+        },
+        services=dict(sorted(traffic.items())),
+    )
+
+
+def _channel(books: Books, traffic: Traffic, world: World, name: str) -> ChannelResult:
+    latency = books.latency
+    return ChannelResult(
+        **msgspec.structs.asdict(books.counts),
+        stayed=books.stayed,
+        latency_p50=latency.seconds(0.5),
+        latency_p90=latency.seconds(0.9),
+        latency_p99=latency.seconds(0.99),
+        latency_max=latency.seconds(1.0),
+        expired=world.tally.expired.get(channel_id(name), Expired()),
+        traffic=traffic,
+        figures=world.figures.get(name, {}),
     )

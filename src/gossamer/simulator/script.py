@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -19,6 +19,8 @@ from gossamer.simulator.topology import Network
 Plain = str | int | float | bool
 Size = Annotated[int, Meta(ge=0, le=MAX_PAYLOAD)]
 Instant = rules.Instant
+Mean = Annotated[float, Meta(gt=0, le=1e9)]
+Tier = Literal["backbone", "secondary", "client"]
 
 
 class Channel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,8 +34,8 @@ class Channel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Publish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Publishers, one per chosen node.
 
-    nodes, pick
-        Which nodes: all if none are named; of these, so many at random if ``pick`` is given.
+    nodes, role, pick
+        Which nodes: all if none are named, or all of a role; of these, so many at random with ``pick``.
     rate, poisson, size, limit, start, end, attributes
         See agents.Publisher. An attribute is a value, or a list of values to choose from.
     priority, expiry
@@ -43,6 +45,7 @@ class Publish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     channel: str
     rate: Annotated[float, Meta(gt=0, le=1e6)]
     nodes: tuple[str, ...] = ()
+    role: Tier | None = None
     pick: Annotated[int, Meta(ge=1)] | None = None
     poisson: bool = False
     size: Size = 100
@@ -57,24 +60,75 @@ class Publish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Subscribe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Subscribers, one per chosen node.
 
-    nodes, pick
+    nodes, role, pick
         As for publishers.
     criteria
         Triples of attribute, operator and value, all of which must hold.
     join, leave
         Seconds.
+    stay, away
+        Seconds that a subscriber stays and is away in turn between these, on average, exponentially
+        distributed; both or neither.
     feedback, feedback_size
         Share of the events that are answered, 0 to 1, and bytes of an answer.
     """
 
     channel: str
     nodes: tuple[str, ...] = ()
+    role: Tier | None = None
     pick: Annotated[int, Meta(ge=1)] | None = None
     criteria: tuple[tuple[str, str, Plain], ...] = ()
     join: Instant = 0.0
     leave: Instant | None = None
+    stay: Mean | None = None
+    away: Mean | None = None
     feedback: Probability = 0.0
     feedback_size: Size = 10
+
+
+class Below(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Nodes below others: secondary servers below the backbone, clients below either.
+
+    role
+        Of the new nodes.
+    under
+        Role of the nodes that they hang below.
+    nodes, pick
+        Which of those: all if none are named; of these, so many at random if ``pick`` is given.
+    each
+        How many below each of them. Below ``n7`` they are named ``n7-s1``, ``n7-s2`` … or ``n7-c1`` …
+    """
+
+    role: Literal["secondary", "client"]
+    under: Literal["backbone", "secondary"] = "backbone"
+    nodes: tuple[str, ...] = ()
+    pick: Annotated[int, Meta(ge=1)] | None = None
+    each: Annotated[int, Meta(ge=1, le=1000)] = 1
+
+
+class Churn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Nodes that crash and come back at random.
+
+    nodes, role, pick
+        Which nodes, as for publishers.
+    spare
+        Nodes that are left alone.
+    every
+        Seconds between two crashes of a node, on average, exponentially distributed; time down aside.
+    down
+        Seconds until it comes back, on average, exponentially distributed too.
+    start, end
+        Seconds; nothing crashes before start or from end on, and by end all are back.
+    """
+
+    every: Mean
+    down: Mean
+    nodes: tuple[str, ...] = ()
+    role: Tier | None = None
+    pick: Annotated[int, Meta(ge=1)] | None = None
+    spare: tuple[str, ...] = ()
+    start: Instant = 0.0
+    end: Instant | None = None
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,6 +140,9 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         The file's name without its ending if not given.
     detection
         Seconds after which neighbours notice a crash.
+    patience
+        Seconds after an event, and after the last fault, by which whoever is promised it has it: what is
+        missing then, at the end of the run, is a promise broken.
     monitor
         Whether the nodes of a field run the monitoring services, which find the tree; or a table of their
         settings.
@@ -97,12 +154,15 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     duration: Annotated[float, Meta(gt=0, le=1e9)]
     name: Annotated[str, Meta(max_length=64, pattern=r"^[A-Za-z0-9_.-]*$")] = ""
     detection: Annotated[float, Meta(ge=0, le=86_400)] = 1.0
+    patience: Annotated[float, Meta(gt=0, le=1e9)] = 120.0
     monitor: bool | MonitorSettings = False
     link: LinkModel = LinkModel()
     node: NodeModel = NodeModel()
     channel: tuple[Channel, ...] = ()
     publish: tuple[Publish, ...] = ()
     subscribe: tuple[Subscribe, ...] = ()
+    below: tuple[Below, ...] = ()
+    churn: tuple[Churn, ...] = ()
     rule: tuple[rules.AnyRule, ...] = ()
     file: str = ""
 

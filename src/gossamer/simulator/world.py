@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from gossamer.catalog import templates as installed_templates
+from gossamer.core.context import NODES, SERVER
 from gossamer.core.effect import Reply
 from gossamer.core.engine import Engine
 from gossamer.core.errors import ChannelExists, Closed, ConfigError, UnknownTemplate
@@ -31,6 +32,7 @@ from gossamer.simulator.field import Field
 from gossamer.simulator.host import Host
 from gossamer.simulator.lives import Lives
 from gossamer.simulator.models import LinkModel, NodeModel
+from gossamer.simulator.tally import Traffic
 from gossamer.simulator.witness import Witness
 
 
@@ -64,12 +66,15 @@ class World:
         self.templates = installed_templates() if templates is None else templates
         self.clock = Clock()
         self._carrier = Carrier(self, self.clock, self.dice("network"))
+        self._services = [service.name for service in services({})]
         self._lives = Lives(self, self._carrier, services, nanoseconds(detection))
         self.drops = self._carrier.drops
         """Drops by reason."""
-        self.messages = self._carrier.messages
+        self.tally = self._carrier.tally
+        """Transmissions by channel, and what else there is to count."""
+        self.messages = self.tally.messages
         """Transmissions by kind of item: parcel, feedback, control."""
-        self.bytes = self._carrier.bytes
+        self.bytes = self.tally.bytes
         """Bytes transmitted by kind of item."""
         self._recorder = recorder
         self._link = link or LinkModel()
@@ -104,6 +109,37 @@ class World:
         """Whether a node is up and not paused."""
         host = self._host(node)
         return host.engine is not None and not host.paused
+
+    def container(self, node: str, name: str) -> Any:
+        """What a container of a node was set to from outside; None if it was not."""
+        return self._host(node).containers.get(name)
+
+    def address(self, node: str) -> str:
+        """The path from the backbone down to a node."""
+        server: str | None = self.container(node, SERVER)
+        return f"{server}/{node}" if server else node
+
+    def connected(self, node: str) -> bool:
+        """Whether a node is up and not paused, and so are those that it hangs below."""
+        return all(self.running(each) for each in self.address(node).split("/"))
+
+    def calm(self, seconds: float) -> bool:
+        """Whether no fault has begun or ended for so long, and those before keep no living nodes apart."""
+        engines = [host.engine for host in self._hosts.values()]
+        mends = None not in engines or any(each and NODES in each.containers for each in engines)
+        quiet = self.clock.now - self._carrier.disturbed
+        return mends and not self._carrier.severed and quiet >= nanoseconds(seconds)
+
+    @property
+    def figures(self) -> dict[str, dict[str, int]]:
+        """What templates counted, by channel and name, summed over nodes and their lives."""
+        return self.tally.figures(host.engine for host in self._hosts.values() if host.engine)
+
+    def traffic(self) -> dict[str, Traffic]:
+        """Transmissions by channel and service."""
+        names = {channel_id(name): name for name in self._services}
+        names |= {number: entry.name for number, entry in self._channels.items()}
+        return {names[number]: traffic for number, traffic in self.tally.channels.items()}
 
     def dice(self, label: str) -> SeededDice:
         """Dice of the world's own for a purpose; ask once per label."""
@@ -198,9 +234,9 @@ class World:
             case rules.Loss() | rules.Lag() | rules.Echo() | rules.Partition():
                 self._rules += 1
                 judge = (self._rules, rule.judge())
-                self.clock.appoint(nanoseconds(rule.start), self._carrier.begin, judge)
+                self.clock.appoint(nanoseconds(rule.start), self._carrier.begin, judge, rule.severs)
                 if rule.end is not None:
-                    self.clock.appoint(nanoseconds(rule.end), self._carrier.end, judge)
+                    self.clock.appoint(nanoseconds(rule.end), self._carrier.end, judge, rule.severs)
 
     # what applications do
 
