@@ -59,11 +59,7 @@ def load(package: Package) -> dict[str, type[Template[Any]]]:
     """
     manifest = package.label.manifest
     title = f"{manifest.name}-{manifest.version}"
-    found = _load(_Modules(NAMESPACE + package.label.digest, title, package.files))
-    missing = [name for name in manifest.templates if name not in found]
-    if missing:
-        raise BadPackage(title, f"{ROOT} has no template called {missing[0]!r} ({_listed(found)})")
-    return {name: found[name] for name in manifest.templates}
+    return _load(_Modules(NAMESPACE + package.label.digest, title, package.files), manifest.templates)
 
 
 def rehearse(name: str, files: Mapping[str, bytes]) -> dict[str, dict[str, str]]:
@@ -77,9 +73,7 @@ def rehearse(name: str, files: Mapping[str, bytes]) -> dict[str, dict[str, str]]
         found = _load(modules)
     finally:
         modules.forget()
-    if not found:
-        raise BadPackage(name, f"{ROOT} defines or imports no template: a subclass of Template with a `name`")
-    return {each: kind.described() for each, kind in sorted(found.items())}
+    return {each: kind.described() for each, kind in found.items()}
 
 
 class _Modules(MetaPathFinder, InspectLoader):
@@ -121,16 +115,22 @@ class _Modules(MetaPathFinder, InspectLoader):
         return next((each for each in choices if each in self._files), None)
 
 
-def _load(modules: _Modules) -> dict[str, type[Template[Any]]]:
+def _load(modules: _Modules, names: Sequence[str] = ()) -> dict[str, type[Template[Any]]]:
+    """The templates with these names, without any all of them."""
     with _one_at_a_time:
-        known = sys.modules.get(modules.root)
-        if known is not None:
-            return _templates(modules, known)
         try:
-            return _templates(modules, _run(modules))
+            found = _templates(modules, sys.modules.get(modules.root) or _run(modules))
+            missing = [name for name in names if name not in found]
+            if missing or not found:
+                wanted = f"no template called {missing[0]!r}" if missing else "no template"
+                reason = (
+                    f"{ROOT} defines or imports {wanted}: a subclass of Template with a docstring and a name"
+                )
+                raise BadPackage(modules.title, reason)
         except BaseException:
             modules.forget()
             raise
+    return {name: found[name] for name in names or sorted(found)}
 
 
 def _run(modules: _Modules) -> ModuleType:
@@ -165,7 +165,3 @@ def _templates(modules: _Modules, module: ModuleType) -> dict[str, type[Template
             raise BadPackage(modules.title, f"settings_type of {kind.__name__} is no kind of Settings")
         found[kind.name] = kind
     return found
-
-
-def _listed(found: Mapping[str, object]) -> str:
-    return f"it has {', '.join(sorted(found))}" if found else "it has none"
