@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import builtins
-import sys
 from collections.abc import Iterator
 
 import pytest
 
-from gossamer.runtime.loading import NAMESPACE
 from gossamer.security import package as module
 from gossamer.security.keys import PrivateKey, PublicKey
 from gossamer.security.package import Label, Package, Trust
 
-from ..security.sources import SENTINEL, naughty
+from ..security.sources import forget, naughty
 from ..security.trials import accepted, flipped, ran
 
 KEY = PrivateKey.new("author")
@@ -24,10 +21,7 @@ PACKAGE = naughty(KEY)
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     yield
-    for name in [each for each in sys.modules if each.startswith(NAMESPACE)]:
-        del sys.modules[name]
-    sys.meta_path[:] = [each for each in sys.meta_path if "loading" not in type(each).__module__]
-    vars(builtins).pop(SENTINEL, None)
+    forget()
 
 
 def test_without_the_bugs_nothing_altered_runs() -> None:

@@ -14,7 +14,7 @@ from gossamer.runtime.loading import NAMESPACE, Templates, load, rehearse
 from gossamer.security.keys import PrivateKey
 from gossamer.security.package import Package, pack, read_package
 
-from ..security.sources import echo, echo_files
+from ..security.sources import echo, echo_files, forget
 
 KEY = PrivateKey.new()
 TEMPLATE = '''
@@ -34,11 +34,8 @@ class {kind}(Template[Settings]):
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
-    before = set(sys.modules), list(sys.meta_path)
     yield
-    for name in [each for each in sys.modules if each.startswith(NAMESPACE)]:
-        del sys.modules[name]
-    sys.meta_path[:] = before[1]
+    forget()
 
 
 def one(kind: str = "One", name: str = "one") -> str:

@@ -25,12 +25,11 @@ from gossamer import (
 )
 from gossamer.overlay.wanting import TEMPLATE_FILES, TEMPLATES
 from gossamer.runtime.config import TrustConfig
-from gossamer.runtime.loading import NAMESPACE
 from gossamer.runtime.packages import PIECE
 from gossamer.security.keys import PrivateKey
 from gossamer.security.package import pack, split
 
-from ..security.sources import SENTINEL, echo, echo_files, naughty
+from ..security.sources import SENTINEL, echo, echo_files, forget, naughty
 from .parties import ANY_PORT, SOON, linked, until
 
 KEY = PrivateKey.new("author")
@@ -42,10 +41,7 @@ LINE = (("one", "two"), ("two", "three"))
 def forgotten() -> Iterator[None]:
     """No test finds what another one has imported."""
     yield
-    for name in [each for each in sys.modules if each.startswith(NAMESPACE)]:
-        del sys.modules[name]
-    sys.meta_path[:] = [each for each in sys.meta_path if "loading" not in type(each).__module__]
-    vars(builtins).pop(SENTINEL, None)
+    forget()
 
 
 def backbone(name: str, *to: Node, trust: tuple[str, ...] = TRUST) -> Node:

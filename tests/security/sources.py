@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
+import sys
 from pathlib import Path
 
+from gossamer.runtime.loading import NAMESPACE
 from gossamer.security.keys import PrivateKey
 from gossamer.security.package import pack
 
@@ -41,3 +44,11 @@ def echo(key: PrivateKey, version: str = "1.0", **more: bytes) -> bytes:
 def naughty(key: PrivateKey) -> bytes:
     """A package that sets an attribute of builtins when its code runs."""
     return pack("naughty", "1", ["naughty"], {"__init__.py": NAUGHTY.encode()}, key)
+
+
+def forget() -> None:
+    """Leave nothing of any package in this process, and no sign that one ran."""
+    for name in [each for each in sys.modules if each.startswith(NAMESPACE)]:
+        del sys.modules[name]
+    sys.meta_path[:] = [each for each in sys.meta_path if type(each).__module__ != "gossamer.runtime.loading"]
+    vars(builtins).pop(SENTINEL, None)
