@@ -8,7 +8,7 @@ import sys
 import typer
 from rich.console import Console
 
-from gossamer.cli import demo, node, registry, show, simulate, talk
+from gossamer.cli import demo, node, packages, registry, simulate, talk
 from gossamer.core.errors import ConfigError, GossamerError
 
 app = typer.Typer(
@@ -25,7 +25,7 @@ app.command("sub")(talk.sub)
 app.command("request")(talk.request)
 app.command("channels")(node.channels)
 app.add_typer(registry.app, name="registry")
-app.command("templates")(show.templates)
+app.add_typer(packages.app, name="templates")
 app.command("simulate")(simulate.simulate)
 
 

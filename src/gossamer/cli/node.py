@@ -14,12 +14,20 @@ from rich.table import Table
 
 from gossamer.cli.session import DEFAULT_LISTEN, until_stopped
 from gossamer.core.names import Role
-from gossamer.runtime.config import NodeConfig, load
+from gossamer.runtime.config import NodeConfig, TrustConfig, load
 from gossamer.runtime.node import Node, connect
 
 At = Annotated[
     str,
     typer.Option("--at", envvar="GOSSAMER_NODE", help="Address of the node to talk to.", metavar="ADDRESS"),
+]
+Trusted = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trust",
+        help="Public key ('ed25519:… name') whose template packages are loaded; may be repeated.",
+        metavar="KEY",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
@@ -37,6 +45,7 @@ def up(
     ] = None,
     state: Annotated[str, typer.Option(help="Folder for what survives a restart.")] = "",
     trace: Annotated[str, typer.Option(help="Folder for traces.")] = "",
+    trust: Trusted = None,
     as_json: Json = False,
 ) -> None:
     """Start a node and keep it running until Ctrl-C."""
@@ -48,6 +57,7 @@ def up(
         "connect": tuple(connect_to) if connect_to else None,
         "state": state,
         "trace": trace,
+        "trust": TrustConfig(tuple(trust)) if trust else None,
     }
     settings = msgspec.structs.replace(settings, **{key: value for key, value in given.items() if value})
     until_stopped(lambda: _serve(settings, as_json))

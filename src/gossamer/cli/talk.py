@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from gossamer.cli.lines import lines
-from gossamer.cli.node import At, Json
+from gossamer.cli.node import At, Json, Trusted
 from gossamer.cli.session import DEFAULT_LISTEN, until_stopped
 from gossamer.core.errors import BadEnvelope, NoAnswer, UnknownChannel
 from gossamer.core.event import DEFAULT_PRIORITY, Attributes, Criteria, Envelope, Value, Wishes
@@ -104,6 +104,7 @@ def pub(
     ] = None,
     at: At = DEFAULT_LISTEN,
     template: TemplateName = "multicast",
+    trust: Trusted = None,
     attribute: Attribute = None,
     priority: Priority = DEFAULT_PRIORITY,
     expiry: Expiry = None,
@@ -116,7 +117,7 @@ def pub(
     """Publish events."""
     envelope = Envelope(attributes_of(attribute), Wishes(priority, expiry))
     texts = [each.encode() for each in payload] * repeat if payload else None
-    done = until_stopped(lambda: _publish(channel, texts, envelope, at, template, wait, as_json))
+    done = until_stopped(lambda: _publish(channel, texts, envelope, at, template, trust, wait, as_json))
     if done is None:
         raise typer.Exit(130)
 
@@ -127,11 +128,12 @@ async def _publish(
     envelope: Envelope,
     at: str,
     template: str,
+    trust: list[str] | None,
     wait: float,
     as_json: bool,
 ) -> bool:
     published = 0
-    async with connect(at) as node:
+    async with connect(at, trust=trust or ()) as node:
         channel = await _open(node, name, template)
         heard = True
         try:
@@ -178,6 +180,7 @@ def sub(
     ] = None,
     at: At = DEFAULT_LISTEN,
     template: TemplateName = "multicast",
+    trust: Trusted = None,
     count: Annotated[int | None, typer.Option(min=1, help="Stop after so many events.")] = None,
     timeout: Annotated[
         float | None, typer.Option(min=0, help="Give up after so many seconds without one.")
@@ -191,7 +194,7 @@ def sub(
     criteria = criteria_of(where)
 
     async def show() -> bool:
-        async with connect(at) as node:
+        async with connect(at, trust=trust or ()) as node:
             opened = await _open(node, channel, template)
             async with opened.subscribe(criteria, max_pending=max_pending, on_full=on_full) as events:  # type: ignore[arg-type]
                 if not as_json:
@@ -215,6 +218,7 @@ def request(
     payload: Annotated[str, typer.Argument(help="What to ask.")],
     at: At = DEFAULT_LISTEN,
     template: TemplateName = "multicast",
+    trust: Trusted = None,
     attribute: Attribute = None,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for the answer.")] = 5.0,
     as_json: Json = False,
@@ -223,7 +227,7 @@ def request(
     envelope = Envelope(attributes_of(attribute))
 
     async def ask() -> bool:
-        async with connect(at) as node:
+        async with connect(at, trust=trust or ()) as node:
             opened = await _open(node, channel, template)
             await opened.wait_matching(timeout)
             answer = await opened.request(payload.encode(), envelope, timeout=timeout)

@@ -252,7 +252,7 @@ class BadPackage(RemoteError):
 
     def __init__(self, what: str, reason: str) -> None:
         self.what, self.reason = what, reason
-        super().__init__(f"template package {what[:80]!r} is not loaded: {reason}")
+        super().__init__(f"template package {what[:80]!r} cannot be used: {reason}")
 
 
 class Unsigned(BadPackage):

@@ -108,8 +108,7 @@ class PrivateKey:
     def read(cls, path: Path) -> PrivateKey:
         """The key in a file that only its owner may read; raises ConfigError."""
         try:
-            if os.name == "posix" and path.stat().st_mode & 0o077:
-                raise ConfigError(f"others may read this private key: chmod 600 {path}", file=str(path))
+            mode = path.stat().st_mode
             key = load_pem_private_key(path.read_bytes(), None)
         except OSError as error:
             raise ConfigError(f"cannot be read: {error.strerror}", file=str(path)) from None
@@ -118,6 +117,8 @@ class PrivateKey:
         if not isinstance(key, Ed25519PrivateKey):
             reason = "this is no Ed25519 private key in PEM; `gossamer templates key FILE` makes one"
             raise ConfigError(reason, file=str(path))
+        if os.name == "posix" and mode & 0o077:
+            raise ConfigError(f"others may read this private key: chmod 600 {path}", file=str(path))
         return cls(key)
 
 
