@@ -44,11 +44,11 @@ class Control:
 Handler = TypeVar("Handler", bound=Callable[..., None])
 
 
-def on(message: type[Message]) -> Callable[[Handler], Handler]:
-    """Mark a template's method as the handler of one kind of control message."""
+def on(*messages: type[Message]) -> Callable[[Handler], Handler]:
+    """Mark a template's method as the handler of control messages of some kinds."""
 
     def mark(handler: Handler) -> Handler:
-        handler.handles = message  # type: ignore[attr-defined]
+        handler.handles = messages  # type: ignore[attr-defined]
         return handler
 
     return mark
@@ -59,7 +59,6 @@ def handlers_of(template: type[Any]) -> dict[type[Message], str]:
     found: dict[type[Message], str] = {}
     for base in reversed(template.__mro__):
         for name, member in vars(base).items():
-            message = getattr(member, "handles", None)
-            if message is not None:
+            for message in getattr(member, "handles", ()):
                 found[message] = name
     return found

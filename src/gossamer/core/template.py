@@ -36,6 +36,10 @@ GAP_FREE = "gap-free"
 """Between a subscriber's first event of a source and its last, none is missing and none out of order."""
 
 
+TOTAL_ORDER = "total-order"
+"""If two subscribers get the same two events, they get them in the same order."""
+
+
 CAUSAL = "causal"
 """No subscriber gets an event before one that it depends on: one published or delivered earlier where it was
 published."""

@@ -11,8 +11,7 @@ node changes, every member knows all the others from the tree, so the new root s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -108,7 +107,7 @@ class Group:
 
     def root(self, ctx: Context) -> str:
         """Where requests go."""
-        live = self._live(ctx)
+        live = self.live(ctx)
         if self.claimed is not None and self.claimed in live:
             return self.claimed
         if self.follow and self.tree is not None and self.tree.root in live:
@@ -121,13 +120,13 @@ class Group:
         backbone = ctx.container(TREE) if nodes is None else nodes
         if self._meeting is None or backbone is not self._backbone:
             self._backbone = backbone
-            self._meeting = rendezvous(ctx.id, self._live(ctx)) or ctx.node
+            self._meeting = rendezvous(ctx.id, self.live(ctx)) or ctx.node
         return self._meeting
 
-    def _live(self, ctx: Context) -> Collection[str]:
-        nodes: Mapping[str, Any] | None = ctx.container(NODES)
-        if nodes is not None:
-            return nodes.keys()
+    def live(self, ctx: Context) -> Collection[str]:
+        """Who lives, as far as this node knows."""
+        if (nodes := ctx.container(NODES)) is not None:
+            return dict.keys(nodes)
         tree: Tree | None = ctx.container(TREE)
         return tree.nodes if tree and tree.nodes else (ctx.node,)
 
@@ -214,7 +213,7 @@ class Group:
 
     def backbone_changed(self, ctx: Context) -> None:
         """Nodes came or went: if the root is another, it has to learn of everybody."""
-        live = self._live(ctx)
+        live = self.live(ctx)
         root = self.root(ctx)
         if root != self._last_root:
             moved, self._last_root = self._last_root is not None, root
@@ -264,7 +263,7 @@ class Group:
 
     def _flush(self, ctx: Context) -> None:
         self._flushing = False
-        live = self._live(ctx)
+        live = self.live(ctx)
         self._members = {
             name: wanted for name, wanted in self._members.items() if name in live or name == ctx.node
         }
@@ -288,7 +287,7 @@ class Group:
         root = self.root(ctx)
         if self.tree is not None and self.tree.root == root:
             parent = self.tree.parent(ctx.node)
-            if parent is not None and parent in self._live(ctx):
+            if parent is not None and parent in self.live(ctx):
                 return parent
         backbone: Tree | None = ctx.container(TREE)
         return (backbone.next_hop(ctx.node, root) if backbone else None) or root

@@ -132,9 +132,8 @@ class Stream:
 
     def stop(self) -> list[Parcel]:
         """Nobody has what is missing: the stream ends where it is complete; what lies beyond."""
-        beyond = [self.held.pop(number) for number in sorted(self.held) if number >= self.next]
-        self.high = max(0, self.next - 1)
-        return beyond
+        self.high = self.reach
+        return [self.held.pop(number) for number in sorted(self.held) if number > self.high]
 
     @property
     def idle(self) -> bool:

@@ -5,11 +5,15 @@ To check one more promise, write a Check and put it into CHECKS (or hand it to a
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
-from gossamer.core.template import AT_MOST_ONCE, GAP_FREE
+from gossamer.core.template import AT_MOST_ONCE, CAUSAL, GAP_FREE, TOTAL_ORDER
 from gossamer.simulator.books import Seat, SeatKey
+
+MAX_DEPENDENT = 1_000_000
+"""Events whose dependencies are remembered; of older ones nothing is known any more."""
 
 
 class Check:
@@ -90,4 +94,116 @@ class GapFree(Check):
                 yield seat.key, source, last + 1, f"number {last + 1} to {tails[source]} before the end"
 
 
-CHECKS: Mapping[str, type[Check]] = {check.promise: check for check in (AtMostOnce, GapFree)}
+class _Life:
+    """What one life of a node has been given.
+
+    recent
+        Events since its last own one that no other of these implies: per source the number.
+    horizon
+        Per source the greatest number that something delivered here depends on.
+    """
+
+    __slots__ = ("horizon", "recent")
+
+    def __init__(self) -> None:
+        self.recent: dict[tuple[str, int], int] = {}
+        self.horizon: dict[tuple[str, int], int] = {}
+
+
+class Causal(Check):
+    """No node gets an event after one that depends on it: one published where it had been delivered before.
+
+    Per event only its direct dependencies are kept: what its publisher's node had been given since its event
+    before, less what one of these depends on itself. Longer chains need no walk: what an event in the middle
+    depends on entered the horizon when that event came. One that never came says nothing, since that node
+    could not know.
+    """
+
+    promise = CAUSAL
+
+    def __init__(self, remembered: int = MAX_DEPENDENT) -> None:
+        self._remembered = remembered
+        self._lives: dict[tuple[str, int], _Life] = {}
+        self._depends: dict[tuple[tuple[str, int], int], dict[tuple[str, int], int]] = {}
+        self._oldest: deque[tuple[tuple[str, int], int]] = deque()
+
+    def published(self, source: tuple[str, int], number: int) -> None:
+        life = self._lives.get(source)
+        if life is not None and life.recent:
+            self._depends[source, number] = life.recent
+            self._oldest.append((source, number))
+            life.recent = {}
+            if len(self._oldest) > self._remembered:
+                del self._depends[self._oldest.popleft()]
+
+    def delivered(self, seat: Seat, source: tuple[str, int], number: int, again: bool) -> str | None:
+        here = seat.key[:2]
+        life = self._lives.get(here)
+        if life is None:
+            life = self._lives[here] = _Life()
+        if again:
+            return None
+        late = number <= life.horizon.get(source, 0)
+        for other, least in self._depends.get((source, number), {}).items():
+            if least > life.horizon.get(other, 0):
+                life.horizon[other] = least
+            if life.recent.get(other, least + 1) <= least:
+                del life.recent[other]
+        if source != here:
+            life.recent[source] = number
+        return "before what depends on it" if late else None
+
+
+Event = tuple[tuple[str, int], int]
+"""Source and number."""
+
+
+class TotalOrder(Check):
+    """There is one order of all events that no subscription contradicts.
+
+    Whatever each subscription got next is an arrow between two events; the arrows of all must not form a
+    circle. It says nothing about what a subscription did not get.
+    """
+
+    promise = TOTAL_ORDER
+
+    def __init__(self) -> None:
+        self._last: dict[Seat, Event] = {}
+        self._arrows: dict[Event, dict[Event, SeatKey]] = {}
+
+    def delivered(self, seat: Seat, source: tuple[str, int], number: int, again: bool) -> str | None:
+        event, last = (source, number), self._last.get(seat)
+        if last is not None and not again:
+            self._arrows.setdefault(last, {}).setdefault(event, seat.key)
+        if not again:
+            self._last[seat] = event
+        return None
+
+    def ended(self, seats: Mapping[SeatKey, Seat]) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
+        """Take away events that nothing comes before, until none is left; what remains is in a circle."""
+        before: dict[Event, int] = {}
+        for arrows in self._arrows.values():
+            for event in arrows:
+                before[event] = before.get(event, 0) + 1
+        free = [event for event in self._arrows if event not in before]
+        while free:
+            for event in self._arrows.get(free.pop(), ()):
+                before[event] -= 1
+                if not before[event]:
+                    del before[event]
+                    free.append(event)
+        for event in before:
+            for (source, number), where in self._arrows.get(event, {}).items():
+                if (source, number) in before:
+                    yield (
+                        where,
+                        source,
+                        number,
+                        f"not after number {event[1]} of {event[0][0]}, as for others",
+                    )
+                    return
+
+
+CHECKS: Mapping[str, type[Check]] = {
+    check.promise: check for check in (AtMostOnce, GapFree, Causal, TotalOrder)
+}

@@ -148,10 +148,14 @@ class Multicast(Template[S]):
         else:
             self.group.timer(ctx, name)
 
+    def stays(self, ctx: Context) -> bool:
+        """Whether this node belongs to the group even if nobody here listens."""
+        return self.publishing
+
     def _settle(self, ctx: Context, again: bool = False) -> None:
         """Say to the group or the server, and to those below, what they do not know yet."""
         server, waiting = ctx.server, False
-        publishes = self.publishing or self.interests.publishing(server)
+        publishes = self.stays(ctx) or self.interests.publishing(server)
         if on_backbone(ctx):
             self.group.want(ctx, self._listens(ctx), publishes)
         elif server is not None:

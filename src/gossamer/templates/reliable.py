@@ -78,6 +78,10 @@ class Reliable(Multicast[S]):
         if not self.publishing:
             self.publishing = True
             self._settle(ctx)
+        self.launch(ctx, parcel)
+
+    def launch(self, ctx: Context, parcel: Parcel) -> None:
+        """Send a parcel of a stream that begins here on its way."""
         stream = self._stream(ctx, parcel, 1)
         stream.add(parcel)
         if self.ready(ctx):

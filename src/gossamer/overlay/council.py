@@ -1,0 +1,390 @@
+"""A council: a few nodes that keep one record of decisions, so that no two nodes ever see two orders.
+
+The seats belong to the best matches of the channel among the live backbone nodes. One of them leads, the
+rendezvous node where it can; it writes entries, the others copy them, and what a majority has is decided for
+ever (the rules are those of Raft; who stands for leadership follows from the ranking instead of dice). Seats
+are changed one at a time by entries of the record itself. A node that restarts has forgotten everything: it
+is another life and has to be given a seat anew. As long as a majority of the seats lives, or comes back where
+records are on disk, nothing decided is lost; on the smaller side of a split nothing is decided.
+
+A council is founded by the rendezvous node when no node that should know of one does. If a majority of the
+seats has begun a new life at once, their record is gone: then a later history begins, and the earlier ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TypeVar
+
+from gossamer.core.context import Context
+from gossamer.core.names import NANOSECONDS, nanoseconds
+from gossamer.overlay.councilwords import (
+    Ask,
+    Copied,
+    Copy,
+    Entry,
+    History,
+    Lead,
+    Letter,
+    Seat,
+    Seats,
+    Stranger,
+    Vote,
+    Welcome,
+)
+from gossamer.overlay.keeper import CouncilSettings, Keeper
+from gossamer.overlay.leadership import Leadership
+from gossamer.overlay.record import Record
+from gossamer.overlay.rendezvous import ranking
+
+L = TypeVar("L", bound=Letter)
+NONE: History = (0, "")
+
+
+class Council:
+    """One seat's view, or that of a node without a seat.
+
+    live
+        Who lives, as far as this node knows.
+    way
+        The next node towards another.
+    decided
+        Called when more is decided.
+    elected
+        Called when this node begins to lead.
+    """
+
+    def __init__(
+        self,
+        settings: CouncilSettings,
+        *,
+        live: Callable[[Context], Collection[str]],
+        way: Callable[[Context, str], str],
+        decided: Callable[[Context], None],
+        elected: Callable[[Context], None],
+        keeper: Keeper | None = None,
+    ) -> None:
+        self.settings = settings
+        self.keeper = keeper or Keeper()
+        self.live = live
+        self.way = way
+        self.history = NONE
+        self.term = 0
+        self.voted = ""
+        self.leader = ""
+        self.record: Record | None = None
+        self.decided = 0
+        self.settled = 0
+        """What everybody in the group has, so that the record may forget it."""
+        self.time = 0
+        """Nanoseconds that this node has watched."""
+        self._tell_decided = decided
+        self._tell_elected = elected
+        self.written = 0
+        self._heard = 0
+        self._period = 0
+        self._votes: set[Seat] | None = None
+        """Votes for this node while it stands."""
+        self.leadership: Leadership | None = None
+        self.lives: dict[str, int] = {}
+        """Lives of nodes that told they are strangers."""
+        self._answer: tuple[str, int] | None = None
+        """Whom to tell what was copied, once it is kept."""
+
+    # reading
+
+    def life(self, ctx: Context) -> int:
+        return 0 if self.keeper.durable else ctx.incarnation
+
+    def seat(self, ctx: Context) -> Seat:
+        return (ctx.node, self.life(ctx))
+
+    @property
+    def seats(self) -> Seats:
+        return self.record.seats if self.record else ()
+
+    @property
+    def leads(self) -> bool:
+        """Whether this node leads, as far as it knows."""
+        return self.leadership is not None
+
+    def seated(self, ctx: Context) -> bool:
+        """Whether this node has a seat."""
+        return self.seat(ctx) in self.seats
+
+    # time
+
+    def start(self, ctx: Context) -> None:
+        """There is something to do from now on."""
+        if not self._period:
+            self._heard = self.time
+            self._sleep(ctx)
+
+    def _sleep(self, ctx: Context) -> None:
+        busy = self._votes is not None or (self.leadership is not None and self.leadership.waiting)
+        self._period = nanoseconds(self.settings.retry if busy else self.settings.heartbeat)
+        ctx.wake("council", self._period / NANOSECONDS)
+
+    def timer(self, ctx: Context) -> None:
+        """The beat; it goes on as long as this node has a seat."""
+        self.time += self._period
+        self._period = 0
+        if self.leadership is not None:
+            self.leadership.spread(ctx, again=True)
+            self.leadership.steer(ctx)
+        elif self.seated(ctx) and self.time - self._heard > self._patience(ctx):
+            self._stand(ctx)
+        elif self._votes is not None:
+            self._canvass(ctx)
+        if self.seated(ctx):
+            self._sleep(ctx)
+
+    def _patience(self, ctx: Context) -> int:
+        """The better the place of a seat, the earlier it stands; so that seldom two stand at once."""
+        live = self.live(ctx)
+        names = ranking(ctx.id, (name for name, _ in self.seats if name in live or name == ctx.node), 99)
+        wait = (names.index(ctx.node) + 1) * 2 * self.settings.heartbeat
+        alive = bool(self.leader) and self.leader in live
+        return nanoseconds(wait + (self.settings.patience if alive or self._votes is not None else 0))
+
+    # letters
+
+    def write(self, ctx: Context, kind: type[L], to: str, *rest: object) -> None:
+        """Send a letter on its way."""
+        letter = kind(to, ctx.node, self.life(ctx), self.history, self.term, *rest)
+        ctx.send(self.way(ctx, to), letter)
+
+    def hear(self, ctx: Context, letter: Letter) -> None:
+        """A letter to this node."""
+        self.hear_of(letter.history)
+        if letter.history < self.history and not isinstance(letter, Stranger):
+            if self.record is not None:
+                self.welcome_in(ctx, letter.origin)
+            return
+        match letter:
+            case Ask():
+                self._ask(ctx, letter)
+            case Vote():
+                self._vote(ctx, letter)
+            case Copy():
+                self._copy(ctx, letter)
+            case Copied():
+                self._copied(ctx, letter)
+            case Welcome():
+                self._welcome(ctx, letter)
+            case Stranger():
+                self._stranger(ctx, letter)
+            case Lead():
+                self._lead(ctx, letter)
+
+    def _follow(self, term: int) -> None:
+        """A later term has begun."""
+        self.term, self.voted, self.leader = term, "", ""
+        self.leadership = self._votes = None
+
+    # standing for leadership
+
+    def _stand(self, ctx: Context, invited: bool = False) -> None:
+        assert self.record is not None
+        self._follow(self.term + 1)
+        self.voted, self._heard, self._votes = ctx.node, self.time, set()
+        self.keeper.oath(ctx, self, lambda ctx: self._sworn(ctx, invited))
+
+    def _sworn(self, ctx: Context, invited: bool) -> None:
+        if self._votes is not None:
+            self._votes.add(self.seat(ctx))
+            self._canvass(ctx, invited)
+            self._count(ctx)
+
+    def _canvass(self, ctx: Context, invited: bool = False) -> None:
+        assert self.record is not None
+        assert self._votes is not None
+        index = self.record.last
+        for seat in self.seats:
+            if seat not in self._votes and seat[0] != ctx.node:
+                self.write(ctx, Ask, seat[0], index, self.record.term(index), invited)
+
+    def _ask(self, ctx: Context, ask: Ask) -> None:
+        if self.record is None:
+            self.write(ctx, Stranger, ask.origin)
+            return
+        content = self.leads or (
+            self.leader in self.live(ctx) and self.time - self._heard < nanoseconds(self.settings.patience)
+        )
+        if content and not ask.invited:
+            if self.leads and ask.origin not in dict(self.seats):
+                self.welcome_in(ctx, ask.origin)
+            return
+        if ask.term > self.term:
+            self._follow(ask.term)
+        index = self.record.last
+        best = (ask.index_term, ask.index) >= (self.record.term(index) or 0, index)
+        if ask.term == self.term and best and self.voted in ("", ask.origin):
+            self.voted, self._heard = ask.origin, self.time
+            self.keeper.oath(ctx, self, lambda ctx: self._grant(ctx, ask))
+        else:
+            self.write(ctx, Vote, ask.origin, False)
+
+    def _grant(self, ctx: Context, ask: Ask) -> None:
+        if (self.term, self.voted) == (ask.term, ask.origin):
+            self.write(ctx, Vote, ask.origin, True)
+
+    def _vote(self, ctx: Context, vote: Vote) -> None:
+        if vote.term > self.term:
+            self._follow(vote.term)
+        elif vote.term == self.term and vote.granted and self._votes is not None:
+            self._votes.add((vote.origin, vote.life))
+            self._count(ctx)
+
+    def _count(self, ctx: Context) -> None:
+        assert self.record is not None
+        assert self._votes is not None
+        if 2 * len(self._votes.intersection(self.seats)) > len(self.seats):
+            self._votes, self.leader = None, ctx.node
+            self.leadership = Leadership(self)
+            self.propose(ctx, Entry(self.term))
+            self._tell_elected(ctx)
+
+    def _lead(self, ctx: Context, lead: Lead) -> None:
+        """The leader wants this node to lead."""
+        if lead.term == self.term and self.seated(ctx) and not self.leads:
+            self._stand(ctx, invited=True)
+            self._sleep(ctx)
+
+    # leading
+
+    def propose(self, ctx: Context, entry: Entry) -> None:
+        """Write an entry; it is decided once a majority has it."""
+        assert self.record is not None
+        self.record.append(entry)
+        self.keeper.entries(ctx, self)
+        if self.leadership is not None:
+            self.leadership.spread(ctx)
+
+    def welcome_in(self, ctx: Context, name: str) -> None:
+        record = self.record
+        assert record is not None
+        self.write(ctx, Welcome, name, record.base, record.base_term, record.base_seats(), record.summary())
+
+    def _copied(self, ctx: Context, copied: Copied) -> None:
+        if copied.term > self.term:
+            self._follow(copied.term)
+        elif self.leadership is not None:
+            self.leadership.copied(ctx, copied)
+            self._decide(ctx)
+
+    def _decide(self, ctx: Context) -> None:
+        """What a majority has, of this term, is decided."""
+        assert self.record is not None
+        assert self.leadership is not None
+        index = self.leadership.majority(ctx)
+        if index > self.decided and self.record.term(index) == self.term:
+            self.decided = index
+            self._tell_decided(ctx)
+
+    def kept(self, ctx: Context, index: int) -> None:
+        """Entries up to an index are kept here."""
+        assert self.record is not None
+        self.written = min(index, self.record.last)
+        if self.leads:
+            self._decide(ctx)
+        elif self._answer is not None:
+            to, upto = self._answer
+            self.write(ctx, Copied, to, min(upto, self.written), True)
+
+    def settle(self, index: int) -> None:
+        """Everybody has everything up to an index."""
+        self.settled = max(self.settled, min(index, self.decided))
+        if self.record is not None:
+            self.record.compact(self.settled)
+
+    # copying
+
+    def _copy(self, ctx: Context, copy: Copy) -> None:
+        record = self.record
+        if record is None:
+            self.write(ctx, Stranger, copy.origin)
+            return
+        if copy.term < self.term:
+            self.write(ctx, Copied, copy.origin, record.last, False)
+            return
+        if copy.term > self.term:
+            self._follow(copy.term)
+        self.leader, self._heard, self._votes = copy.origin, self.time, None
+        self.start(ctx)
+        known = record.term(copy.index)
+        if (known is not None and known != copy.index_term) or copy.index > record.last:
+            self.write(ctx, Copied, copy.origin, min(record.last, max(0, copy.index - 1)), False)
+            return
+        upto = copy.index + len(copy.entries)
+        self._answer = (copy.origin, upto)
+        if self._merge(record, copy):
+            self.keeper.entries(ctx, self)
+        else:
+            self.kept(ctx, self.written)
+        decided = min(copy.decided, upto)
+        if decided > self.decided:
+            self.decided = decided
+            self._tell_decided(ctx)
+        self.settle(copy.settled)
+
+    def _merge(self, record: Record, copy: Copy) -> bool:
+        """Take entries that are not here; whether there were any."""
+        news = False
+        for index, entry in enumerate(copy.entries, copy.index + 1):
+            if index <= record.base or record.term(index) == entry.term:
+                continue
+            if index <= record.last:
+                record.cut(index - 1)
+                self.written = min(self.written, index - 1)
+            record.append(entry)
+            news = True
+        return news
+
+    def _welcome(self, ctx: Context, welcome: Welcome) -> None:
+        """Take over a state, if it is ahead of what is known here."""
+        known = self.record if welcome.history == self.history else None
+        if known is None or welcome.term > self.term:
+            self.history, self.term, self.voted = welcome.history, welcome.term, ""
+        if welcome.term < self.term:
+            return
+        if (
+            known is None
+            or known.term(welcome.index) not in (None, welcome.index_term)
+            or (welcome.index > known.last)
+        ):
+            self._take(Record(welcome.index, welcome.index_term, welcome.seats, welcome.positions))
+        self.write(ctx, Copied, welcome.origin, welcome.index, True)
+
+    def _stranger(self, ctx: Context, stranger: Stranger) -> None:
+        """A node has no record: its life is what counts when it gets a seat."""
+        self.lives[stranger.origin] = stranger.life
+        if self.leads and (stranger.origin, stranger.life) in self.seats:
+            self.welcome_in(ctx, stranger.origin)
+
+    # beginnings
+
+    def gone(self, seats: Seats) -> bool:
+        """Whether a majority of seats is known to have begun another life."""
+        return 2 * sum(self.lives.get(name, life) != life for name, life in seats) > len(seats)
+
+    def hear_of(self, history: History) -> None:
+        """A later history ends this one."""
+        if history > self.history:
+            self.history, self.record, self.leader = history, None, ""
+            self.leadership = self._votes = None
+
+    def found(self, ctx: Context) -> None:
+        """Begin a history later than any that was heard of, with the only seat here."""
+        self.history = (max(ctx.now, self.history[0] + 1), ctx.node)
+        self.term, self.voted = 1, ctx.node
+        self._take(Record(0, 0, (self.seat(ctx),)))
+        self._votes = set()
+        self.keeper.oath(ctx, self, lambda ctx: self._sworn(ctx, invited=False))
+        self.start(ctx)
+
+    def _take(self, record: Record) -> None:
+        self.record = record
+        self.decided = self.settled = self.written = record.base
+        self.leader, self._heard, self._votes = "", self.time, None
+        self.leadership, self.lives = None, {}

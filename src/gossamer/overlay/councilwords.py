@@ -1,0 +1,105 @@
+"""What the seats of a council say to each other; ``council`` says when."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from gossamer.core.control import Message
+from gossamer.core.names import MAX_ADDRESS, MAX_NODE_NAME
+
+MAX_SEATS = 15
+MAX_ENTRIES = 1024
+"""Entries of one letter."""
+MAX_POSITIONS = 10_000
+
+Name = Annotated[str, Meta(max_length=MAX_NODE_NAME)]
+Address = Annotated[str, Meta(max_length=MAX_ADDRESS)]
+Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Seat = tuple[Name, Number]
+"""A node and its life: whoever begins a new life has forgotten what it knew."""
+Seats = Annotated[tuple[Seat, ...], Meta(max_length=MAX_SEATS)]
+History = tuple[Number, Name]
+"""When a council was founded and by whom; of two histories the later holds."""
+Positions = Annotated[tuple[tuple[Name, Number, Number], ...], Meta(max_length=MAX_POSITIONS)]
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """One decision: a parcel of a source comes next, or these have seats from now on, or nothing."""
+
+    term: Number
+    source: Address = ""
+    incarnation: Number = 0
+    sequence: Number = 0
+    seats: Seats = ()
+
+
+class Letter(Message, frozen=True):
+    """From one node to another, through others where there is no direct way."""
+
+    to: Name
+    origin: Name
+    life: Number
+    history: History
+    term: Number
+
+
+class Ask(Letter, frozen=True):
+    """Let me lead in this term: my record goes so far; ``invited`` by the one who leads now."""
+
+    index: Number
+    index_term: Number
+    invited: bool
+
+
+class Vote(Letter, frozen=True):
+    """You may, or not."""
+
+    granted: bool
+
+
+class Copy(Letter, frozen=True):
+    """What comes after an entry that we share; what is decided, and what everybody has."""
+
+    index: Number
+    index_term: Number
+    entries: Annotated[tuple[Entry, ...], Meta(max_length=MAX_ENTRIES)]
+    decided: Number
+    settled: Number
+
+
+class Copied(Letter, frozen=True):
+    """I share your record up to an index; or, not agreed, I might from there on."""
+
+    index: Number
+    agreed: bool
+
+
+class Stranger(Letter, frozen=True):
+    """I have no record of that council."""
+
+
+class Welcome(Letter, frozen=True):
+    """The state up to an index, for one that is too far behind."""
+
+    index: Number
+    index_term: Number
+    seats: Seats
+    positions: Positions
+
+
+class Lead(Letter, frozen=True):
+    """Your record is as good as mine and your place is better: lead."""
+
+
+class Found(Letter, frozen=True):
+    """I know of no council and would found one."""
+
+
+class Founded(Letter, frozen=True):
+    """Go ahead, or not: there may be one. Who had seats in the latest that I know of."""
+
+    granted: bool
+    seats: Seats

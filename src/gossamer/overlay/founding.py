@@ -1,0 +1,105 @@
+"""How a council begins: the rendezvous node asks those that should know of one, and founds it if none does.
+
+Those are the best matches of the channel and whoever is said to have had a seat. Nobody grants it who has a
+record, or knows of seats that may still live; nobody grants it to two at once. So two councils can begin
+only where nodes that should have been asked were not known yet; then the later history ends the earlier.
+"""
+
+from __future__ import annotations
+
+from gossamer.core.context import Context
+from gossamer.core.names import nanoseconds
+from gossamer.overlay.council import NONE, Council
+from gossamer.overlay.councilwords import Found, Founded, History, Seats
+from gossamer.overlay.rendezvous import ranking
+
+TICK = 0.5
+"""Seconds between questions."""
+CALM = 4
+"""Ticks for which the backbone must not have changed."""
+LATER = 10
+"""Ticks until somebody who was refused asks again."""
+GRANT = nanoseconds(15.0)
+"""How long nobody else is granted it."""
+
+
+class Founding:
+    """Asks, and answers; ``known`` are history and seats as the order itself told them."""
+
+    def __init__(self, council: Council) -> None:
+        self.council = council
+        self.known: tuple[History, Seats] = (NONE, ())
+        self._ticking = False
+        self._best: list[str] = []
+        self._calm = 0
+        self._rest = 0
+        self._answers: dict[str, bool] = {}
+        self._granted: tuple[str, int] = ("", 0)
+
+    def hear(self, history: History, seats: Seats) -> None:
+        """Somebody says who has seats."""
+        if seats and history >= self.known[0]:
+            self.known = (history, seats)
+
+    def needed(self, ctx: Context) -> bool:
+        """Whether this node should see to it that there is a council: it is the rendezvous, and there is
+        none that it follows or leads.
+        """
+        council = self.council
+        best = ranking(ctx.id, council.live(ctx), 1)
+        return bool(best) and best[0] == ctx.node and not council.leader
+
+    def start(self, ctx: Context) -> None:
+        if not self._ticking and self.needed(ctx):
+            self._ticking = True
+            ctx.wake("found", TICK)
+
+    def timer(self, ctx: Context) -> None:
+        self._ticking = False
+        if not self.needed(ctx):
+            self._answers, self._calm = {}, 0
+            return
+        best = ranking(ctx.id, self.council.live(ctx), 2 * self.council.settings.seats)
+        self._calm = self._calm + 1 if best == self._best else 0
+        self._best = best
+        self._rest = max(0, self._rest - 1)
+        if self._calm >= CALM and not self._rest:
+            self._ask(ctx)
+        self.start(ctx)
+
+    def _ask(self, ctx: Context) -> None:
+        council, live = self.council, self.council.live(ctx)
+        seats = self._seats()
+        asked = {*self._best, *(name for name, _ in seats)} - {ctx.node}
+        unanswered = [name for name in sorted(asked) if name not in self._answers and name in live]
+        for name in unanswered:
+            council.write(ctx, Found, name)
+        if unanswered:
+            return
+        granted, self._answers = all(self._answers.values()), {}
+        if granted and (not seats or council.gone(seats)):
+            council.hear_of(self.known[0])
+            council.found(ctx)
+        else:
+            self._rest = LATER
+
+    def _seats(self) -> Seats:
+        council = self.council
+        return council.seats if council.history >= self.known[0] and council.record else self.known[1]
+
+    def asked(self, ctx: Context, found: Found) -> None:
+        """Somebody would found a council."""
+        council = self.council
+        seats = self._seats()
+        name, since = self._granted
+        granted = (not seats or council.gone(seats)) and (
+            name in ("", found.origin) or ctx.now - since > GRANT
+        )
+        if granted:
+            self._granted = (found.origin, ctx.now)
+        council.write(ctx, Founded, found.origin, granted, seats)
+
+    def answered(self, ctx: Context, founded: Founded) -> None:
+        self.council.lives[founded.origin] = founded.life
+        self._answers[founded.origin] = founded.granted
+        self.hear(founded.history, founded.seats)

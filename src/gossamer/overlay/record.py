@@ -1,0 +1,106 @@
+"""The record of a council: entries from some index on, and what came of all before them. Pure state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gossamer.core.names import last
+from gossamer.overlay.councilwords import MAX_POSITIONS, Entry, Positions, Seats
+from gossamer.overlay.stream import Key
+
+
+class Record:
+    """Entries base + 1 … last.
+
+    base, base_term
+        The last index that is summed up and gone, and its term.
+    """
+
+    __slots__ = ("_entries", "_positions", "_seated", "_seats", "base", "base_term")
+
+    def __init__(self, base: int, base_term: int, seats: Seats, positions: Positions = ()) -> None:
+        self.base = base
+        self.base_term = base_term
+        self._seats = seats
+        self._positions: dict[Key, int] = {(name, life): number for name, life, number in positions}
+        self._entries: list[Entry] = []
+        self._seated: list[int] = []
+        """Indexes of entries that change the seats."""
+
+    @property
+    def last(self) -> int:
+        """The greatest index."""
+        return self.base + len(self._entries)
+
+    def term(self, index: int) -> int | None:
+        """The term of an entry; None if it is not here."""
+        if index == self.base:
+            return self.base_term
+        return self._entries[index - self.base - 1].term if self.base < index <= self.last else None
+
+    def entry(self, index: int) -> Entry:
+        return self._entries[index - self.base - 1]
+
+    def entries(self, first: int, count: int) -> tuple[Entry, ...]:
+        """Up to so many entries, from an index on."""
+        start = first - self.base - 1
+        return tuple(self._entries[start : start + count])
+
+    @property
+    def seats(self) -> Seats:
+        """Who has a seat: what the latest entry about it says, decided or not."""
+        return self.entry(self._seated[-1]).seats if self._seated else self._seats
+
+    @property
+    def seated(self) -> int:
+        """The index of that entry; the base if it is gone."""
+        return self._seated[-1] if self._seated else self.base
+
+    def append(self, entry: Entry) -> None:
+        self._entries.append(entry)
+        if entry.seats:
+            self._seated.append(self.last)
+
+    def cut(self, index: int) -> None:
+        """Entries after an index are void."""
+        del self._entries[max(0, index - self.base) :]
+        while self._seated and self._seated[-1] > index:
+            self._seated.pop()
+
+    def compact(self, index: int) -> None:
+        """Sum up entries up to an index."""
+        index = min(index, self.last)
+        if index <= self.base:
+            return
+        gone = self._entries[: index - self.base]
+        self.base_term = gone[-1].term
+        for entry in gone:
+            if entry.seats:
+                self._seats = entry.seats
+        _count(self._positions, gone)
+        del self._entries[: len(gone)]
+        self._seated = [each for each in self._seated if each > index]
+        self.base = index
+
+    def positions(self) -> dict[Key, int]:
+        """Per source the last parcel that has a place, decided or not."""
+        positions = dict(self._positions)
+        _count(positions, self._entries)
+        return positions
+
+    def summary(self) -> Positions:
+        """The positions at the base."""
+        return tuple((name, life, number) for (name, life), number in self._positions.items())
+
+    def base_seats(self) -> Seats:
+        return self._seats
+
+
+def _count(positions: dict[Key, int], entries: Iterable[Entry]) -> None:
+    for entry in entries:
+        if entry.source:
+            key = (last(entry.source), entry.incarnation)
+            positions.pop(key, None)
+            positions[key] = entry.sequence
+    while len(positions) > MAX_POSITIONS:  # the sources that have been silent longest
+        del positions[next(iter(positions))]
