@@ -10,7 +10,7 @@ from gossamer.traces.digest import TraceHash
 
 
 def row(position: int, detail: str = "") -> Row:
-    return (position, 5, "a", 1, "parcel", "sent", "news", "a", 1, 1, 1, 1, "b", 90, detail)
+    return (position, 5, "a", 1, "parcel", "sent", "news", "a", 1, 1, 1, 1, "b", 90, detail, 0)
 
 
 def hash_of(rows: list[Row]) -> str:

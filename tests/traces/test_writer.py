@@ -20,7 +20,7 @@ from gossamer.traces.writer import SCHEMA, TraceWriter, read
 
 
 def row(position: int, node: str = "a") -> Row:
-    return (position, 5, node, 1, "parcel", "sent", "news", "ä", 1, 1, 1, 2**63 - 1, "", 90, "reason")
+    return (position, 5, node, 1, "parcel", "sent", "news", "ä", 1, 1, 1, 2**63 - 1, "", 90, "reason", 7)
 
 
 def files(folder: Path) -> list[str]:
@@ -126,7 +126,7 @@ writer = TraceWriter(sys.argv[1], "r1", "a", segment_rows=50)
 position = 0
 while True:
     position += 1
-    writer((position, 5, "a", 1, "parcel", "sent", "news", "a", 1, 1, 1, 1, "b", 90, ""))
+    writer((position, 5, "a", 1, "parcel", "sent", "news", "a", 1, 1, 1, 1, "b", 90, "", 0))
     if position % 50 == 0:
         print(position, flush=True)
 """

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequen
 from typing import Any, Protocol, TypeVar
 
 from gossamer.core.control import Control, Message
-from gossamer.core.effect import Append, Drop, Effect, Missed, Read, Reply, Send, Store, Trim, Wake
+from gossamer.core.effect import Append, Drop, Effect, Missed, Note, Read, Reply, Send, Store, Trim, Wake
 from gossamer.core.event import Criteria
 from gossamer.core.names import Role, channel_id, last, nanoseconds
 from gossamer.core.parcel import Parcel
@@ -161,6 +161,10 @@ class Context:
     def gap(self, source: str) -> None:
         """Tell local subscribers that events of a source are missing."""
         self._emit(Missed(self.id, source))
+
+    def note(self, action: str, parcel: Parcel, place: int) -> None:
+        """Leave in the trace which place a parcel was given: ``trace.ORDERED`` or ``trace.STORED``."""
+        self._emit(Note(action, parcel, place))
 
     def drop(self, item: Item, reason: str) -> None:
         """End an item here. Every drop is counted and traced."""

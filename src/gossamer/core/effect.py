@@ -83,6 +83,14 @@ class Missed(Effect, frozen=True):
     source: str
 
 
+class Note(Effect, frozen=True):
+    """A row of the trace about a parcel and its place; the engine writes it, no host sees it."""
+
+    action: str
+    parcel: Parcel
+    place: int
+
+
 class Store(Effect, frozen=True):
     """Keep a small value on this node's disk; None forgets it. The node gets all of them back on restart."""
 

@@ -14,7 +14,7 @@ from typing import Any
 from gossamer.core import trace
 from gossamer.core.context import SERVER, SUBSCRIBERS, ChannelSpec, Context, Dice
 from gossamer.core.control import Control
-from gossamer.core.effect import Deliver, DeliverFeedback, Drop, Effect, Matching, Report, Room, Send
+from gossamer.core.effect import Deliver, DeliverFeedback, Drop, Effect, Matching, Note, Report, Room
 from gossamer.core.errors import ProtocolError, UnknownChannel, UnknownTemplate
 from gossamer.core.event import NO_ENVELOPE, Criteria, Envelope
 from gossamer.core.hold import Hold
@@ -119,7 +119,7 @@ class Engine:
         instance = self.instance(channel)
         self._subscription += 1
         instance.context.subscribers[self._subscription] = criteria
-        self._member(instance, "subscribed", str(self._subscription))
+        self._member(instance, "subscribed", str(self._subscription), repr(criteria) if criteria else "")
         return self._subscription, self._done()
 
     def unsubscribe(self, now: int, channel: str, subscription: int) -> list[Effect]:
@@ -225,6 +225,7 @@ class Engine:
         if kind is None:
             raise UnknownTemplate(spec.template, self._templates)
         settings = kind.parse(dict(spec.settings))
+        self._tracer.opened(self.now, spec.name, kind.name, kind.promises)
         instance = self._start(spec.name, kind.for_role(self.role)(settings))
         self._compare(instance)
         for sender, item in self._hold.release(instance.context.id):
@@ -353,11 +354,11 @@ class Engine:
             self._member(instance, change, peer)
         return self._done()
 
-    def _member(self, instance: Instance, change: Any, who: str) -> None:
+    def _member(self, instance: Instance, change: Any, who: str, detail: str = "") -> None:
         context = instance.context
         if change in (trace.SUBSCRIBED, trace.UNSUBSCRIBED):
             self.put(f"{SUBSCRIBERS}{context.channel}", tuple(context.subscribers))
-        self._tracer.member(self.now, change, context.channel, who)
+        self._tracer.member(self.now, change, context.channel, who, detail)
         instance.template.on_membership(instance.at(self.now), Membership(change, who))
         self._compare(instance)
 
@@ -385,10 +386,9 @@ class Engine:
         if isinstance(effect, Drop):
             self._drop(effect.item, effect.reason)
             return
-        self._effects.append(effect)
-        if isinstance(effect, Send):
-            for peer in effect.to:
-                self._tracer.item(self.now, trace.SENT, effect.item, peer)
+        self._tracer.effect(self.now, effect)
+        if not isinstance(effect, Note):
+            self._effects.append(effect)
 
     def _drop(self, item: Item, reason: str, peer: str = "") -> None:
         self.drops[reason] += 1

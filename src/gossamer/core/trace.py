@@ -13,7 +13,7 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("at", "int64"),  # nanoseconds: wall clock, or virtual time since the beginning of the world
     ("node", "text"),  # where it happened
     ("incarnation", "int64"),  # which life of that node
-    ("kind", "text"),  # parcel, feedback, control, member
+    ("kind", "text"),  # parcel, feedback, control, member, channel
     ("action", "text"),  # see below
     ("channel", "text"),  # name, or # and the id in hex if the node does not know the channel
     ("source", "text"),  # node that published the parcel; empty for control
@@ -23,18 +23,33 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("count", "int64"),  # how many events from there on
     ("peer", "text"),  # sent: to whom, received: from whom, delivered: to which subscription
     ("bytes", "int64"),  # of the whole frame
-    ("detail", "text"),  # kind of control message, reason of a drop
+    ("detail", "text"),  # kind of control message, reason of a drop, criteria of a subscriber
+    ("value", "int64"),  # see below
 )
-"""Name and type of each column, in order."""
+"""Name and type of each column, in order.
 
-PARCEL, FEEDBACK, CONTROL, MEMBER = "parcel", "feedback", "control", "member"
+``value`` is, for an action on a parcel, the instant after which nobody wants it, on the clock of its source,
+or 0; for one on feedback the number of the event that it answers; and for what a template notes, its place.
+"""
+
+PARCEL, FEEDBACK, CONTROL, MEMBER, CHANNEL = "parcel", "feedback", "control", "member", "channel"
 PUBLISHED, SENT, RECEIVED, DELIVERED, DROPPED = "published", "sent", "received", "delivered", "dropped"
 SUBSCRIBED, UNSUBSCRIBED, UP, DOWN = "subscribed", "unsubscribed", "up", "down"
+MISSED = "missed"
+"""Member: subscribers here were told that events of ``source`` are missing."""
+OPENED = "opened"
+"""Channel: it runs here from now on; ``detail`` is its template and then its promises, in words."""
+ORDERED = "ordered"
+"""Noted by who decides it: the parcel has this place in the one order of its channel."""
+STORED = "stored"
+"""Noted by who keeps a log: the parcel is on disk here, at this place of the log of its channel."""
+WALL_CLOCK = 10**17
+"""Times from here on, three years of nanoseconds, are of a wall clock: the run was on a real network."""
 
 EXPIRED = "expired"
 """Why a parcel ends that nobody wants any more, in the column ``detail``."""
 
-Row = tuple[int, int, str, int, str, str, str, str, int, int, int, int, str, int, str]
+Row = tuple[int, int, str, int, str, str, str, str, int, int, int, int, str, int, str, int]
 """One row, in the order of COLUMNS."""
 
 Recorder = Callable[[Row], None]

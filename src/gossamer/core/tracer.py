@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from gossamer.core import trace
+from gossamer.core.effect import Effect, Missed, Note, Send
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Stamp
 from gossamer.core.wire import Item, encode
+
+MAX_DETAIL = 200
+"""Characters of criteria that are kept."""
+
+_NOBODY = ("", 0, 0, 0, 0)
 
 
 class Tracer:
@@ -28,6 +34,20 @@ class Tracer:
         self._name = name
         self._position = 0
 
+    def effect(self, now: int, effect: Effect) -> None:
+        """A template asked for something; only some of it leaves a row."""
+        if self._recorder is None:
+            return
+        match effect:
+            case Send(to=to, item=item):
+                for peer in to:
+                    self.item(now, trace.SENT, item, peer)
+            case Note(action=action, parcel=parcel, place=place):
+                self.parcel(now, action, parcel, "", value=place)
+            case Missed(channel=channel, source=source):
+                who = (source, 0, 0, 0, 0)
+                self._row(now, trace.MEMBER, trace.MISSED, self._name(channel), who, "", 0, "", 0)
+
     def item(self, now: int, action: str, item: Item, peer: str, detail: str = "") -> None:
         """Something happened to a parcel or a control message."""
         if self._recorder is None:
@@ -36,8 +56,7 @@ class Tracer:
             self.parcel(now, action, item, peer, detail)
         else:
             kind, size = detail or type(item.message).__name__, len(encode(item))
-            nobody = ("", 0, 0, 0, 0)
-            self._row(now, trace.CONTROL, action, self._name(item.channel), nobody, peer, size, kind)
+            self._row(now, trace.CONTROL, action, self._name(item.channel), _NOBODY, peer, size, kind, 0)
 
     def parcel(
         self,
@@ -48,18 +67,27 @@ class Tracer:
         detail: str = "",
         first: int = 0,
         count: int = 0,
+        value: int | None = None,
     ) -> None:
         """Something happened to a parcel, or to ``count`` events of it from number ``first`` on."""
         if self._recorder is None:
             return
         header, stamp = parcel.header, parcel.header.stamp
         kind = trace.PARCEL if header.answers is None else trace.FEEDBACK
+        if value is None:
+            value = (parcel.deadline or 0) if header.answers is None else header.answers.number
         who = (stamp.node, stamp.incarnation, stamp.sequence, first or stamp.first, count or stamp.count)
-        self._row(now, kind, action, self._name(header.channel), who, peer, len(encode(parcel)), detail)
+        size = len(encode(parcel))
+        self._row(now, kind, action, self._name(header.channel), who, peer, size, detail, value)
 
-    def member(self, now: int, change: str, channel: str, who: str) -> None:
+    def member(self, now: int, change: str, channel: str, who: str, detail: str = "") -> None:
         """A subscriber or a link came or went."""
-        self._row(now, trace.MEMBER, change, channel, ("", 0, 0, 0, 0), who, 0, "")
+        self._row(now, trace.MEMBER, change, channel, _NOBODY, who, 0, detail[:MAX_DETAIL], 0)
+
+    def opened(self, now: int, channel: str, template: str, promises: Iterable[str]) -> None:
+        """A channel runs here from now on."""
+        detail = " ".join([template, *sorted(promises)])
+        self._row(now, trace.CHANNEL, trace.OPENED, channel, _NOBODY, "", 0, detail, 0)
 
     def _row(
         self,
@@ -71,11 +99,12 @@ class Tracer:
         peer: str,
         size: int,
         detail: str,
+        value: int,
     ) -> None:
         if self._recorder is not None:
             self._position += 1
             here = (self._position, now, self._node, self._incarnation)
-            self._recorder((*here, kind, action, channel, *who, peer, size, detail))
+            self._recorder((*here, kind, action, channel, *who, peer, size, detail, value))
 
 
 def runs(stamp: Stamp, picks: Iterable[int] | None) -> Iterable[tuple[int, int]]:
