@@ -63,7 +63,7 @@ class Engine:
         self._parcel_bytes = PARCEL_BYTES
         self._templates = templates
         self._dice = dice
-        self._tracer = Tracer(node, incarnation, recorder, self.name_of)
+        self._tracer = Tracer(node, incarnation, recorder, self._name)
         self._effects: list[Effect] = []
         self._changed: deque[str] = deque()
         self._subscription = 0
@@ -395,6 +395,6 @@ class Engine:
         self._effects.append(Drop(item, reason))
         self._tracer.item(self.now, trace.DROPPED, item, peer, reason)
 
-    def name_of(self, channel: int) -> str:
+    def _name(self, channel: int) -> str:
         known = self._instances.get(channel)
         return known.context.channel if known else f"#{channel:016x}"

@@ -75,7 +75,9 @@ class Host:
         self.max_event = MAX_FRAME
         self._values = values
         self._loop = asyncio.get_running_loop()
-        self._storage = Storage(state, self._channel_name, self._reported)
+        self._storage = Storage(
+            state, lambda channel: self.channel_name(channel) or "service", self._reported
+        )
         self._epoch = time.time_ns() - time.monotonic_ns()
         self._timers: dict[tuple[int, str], asyncio.TimerHandle] = {}
         self._calls = Calls(self._begin_call)
@@ -202,8 +204,9 @@ class Host:
     def _reported(self, channel: int, report: Report) -> None:
         self.guarded(lambda: self.do(self.engine.report(self.now(), channel, report)), "storage report")
 
-    def _channel_name(self, channel: int) -> str:
-        return next((name for name in self.engine.channels if channel_id(name) == channel), "service")
+    def channel_name(self, channel: int) -> str:
+        """The name of a channel that runs here; empty for those of services."""
+        return next((name for name in self.engine.channels if channel_id(name) == channel), "")
 
     def _wake(self, effect: Wake) -> None:
         key = (effect.channel, effect.name)

@@ -229,7 +229,8 @@ class Neighbours:
         key = (channel, control, link.hello.role)
         found = self._wishes.get(key)
         if found is None:
-            binding = first_fit(self.bindings, self._engine.name_of(channel), link.hello.role)
+            name = self._host.channel_name(channel)
+            binding = first_fit(self.bindings, name, link.hello.role) if name else None
             found = self._wishes[key] = wish(binding, control=control)
         return found
 
@@ -238,7 +239,7 @@ class Neighbours:
         self._host.faults["no bound transport is up"] += 1
         log.info(
             "%s goes to %s by %s: none of %s is up",
-            self._engine.name_of(channel),
+            self._host.channel_name(channel),
             link.peer,
             strand.transport,
             ", ".join(wanted.transports),
