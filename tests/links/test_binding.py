@@ -42,6 +42,7 @@ def test_a_link_asks_for_all_that_concerns_its_neighbour_in_order_of_wish_and_on
         (Binding("a", ("pigeon",)), Role.BACKBONE, "transports", "no transport 'pigeon'; known: multicast"),
         (Binding("a", ("tcp", "tcp")), Role.BACKBONE, "transports", "named twice"),
         (Binding("two words", ("tcp",)), Role.BACKBONE, "channel", "no channel may have such a name"),
+        (Binding("gossamer.*", ("tcp",)), Role.BACKBONE, "channel", "no channel may have such a name"),
         (Binding("a", ("tcp",), Role.CLIENT), Role.CLIENT, "tier", "a client has no link to another client"),
         (Binding("a", ("tcp",), Role.SECONDARY), Role.SECONDARY, "tier", "can never apply"),
     ],

@@ -9,8 +9,10 @@ from contextlib import asynccontextmanager, suppress
 from gossamer import Channel, Full, Limits, Node, Role, Subscription, connect
 from gossamer.core.control import LINK_CHANNEL, Control, Message
 from gossamer.core.wire import PRELUDE, Item, encode, measure
+from gossamer.runtime.greeting import Hello
 from gossamer.runtime.host import Host
-from gossamer.runtime.link import Hello, Link
+from gossamer.runtime.link import Link
+from gossamer.runtime.strand import Strand
 
 ANY_PORT = "tcp://127.0.0.1:0"
 SOON = 10.0
@@ -34,6 +36,12 @@ def host_of(node: Node) -> Host:
 
 def link_of(node: Node, peer: str) -> Link:
     return host_of(node).links[peer]
+
+
+def strand_of(node: Node, peer: str, transport: str = "tcp") -> Strand:
+    """The connection of a link that uses a transport."""
+    (strand,) = (each for each in link_of(node, peer).strands if each.transport == transport)
+    return strand
 
 
 async def linked(node: Node, *peers: str) -> None:

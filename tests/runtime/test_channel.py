@@ -23,7 +23,7 @@ from gossamer import (
 )
 from gossamer.core.event import MAX_PAYLOAD
 
-from .parties import SOON, client, host_of, link_of, rest, server, stuff, take, turns
+from .parties import SOON, client, host_of, rest, server, strand_of, stuff, take, turns
 
 # publishing on one node
 
@@ -208,11 +208,11 @@ async def test_try_publish_says_full_while_the_link_has_no_room() -> None:
         async with heard.subscribe(on_full="drop_newest"):
             channel = await writer.channel("news", "multicast")
             await channel.wait_matching(SOON)
-            link_of(middle, "writer").connection.pause()
+            strand_of(middle, "writer").connection.pause()
             assert await stuff(channel, bytes(60_000)) > 0
             with pytest.raises(Full, match=r"link to .server.*limit 262144"):
                 channel.try_publish(b"more")
-            link_of(middle, "writer").connection.resume()
+            strand_of(middle, "writer").connection.resume()
             await channel.publish(b"more")
 
 

@@ -18,7 +18,7 @@ from gossamer.core.parcel import Answer, Header, Parcel, make_body
 from gossamer.core.receipt import Stamp
 from gossamer.core.wire import CONTROL, MAX_CONTROL, PARCEL, VERSION, encode
 from gossamer.overlay.directory import Directory
-from gossamer.runtime.link import Hello, Ping, Pong
+from gossamer.runtime.greeting import Hello, Ping, Pong
 
 from .parties import SOON, Stranger, client, host_of, linked, server, stranger, take, until
 
@@ -267,7 +267,7 @@ async def test_many_strangers_at_once_leave_nothing_behind() -> None:
                 await bad.frame()
 
         await asyncio.gather(*(come_and_go(number) for number in range(60)))
-        await until(lambda: len(host_of(middle)._connections) == 2)
+        await until(lambda: len(host_of(middle).neighbours._strands) == 2)
         assert middle.drops == {"malformed frame": 20}
 
 

@@ -37,6 +37,7 @@ from .parties import (
     linked,
     reach,
     server,
+    strand_of,
     stranger,
     take,
     turns,
@@ -247,7 +248,7 @@ async def test_of_two_clients_with_one_name_the_newer_stays_and_the_older_is_tol
                 await linked(older)
                 await until(lambda: bool(caplog.records))
                 assert newer.peers == ["server"]
-                assert host_of(middle).links["twin"].hello.incarnation == host_of(newer).engine.incarnation  # type: ignore[union-attr]
+                assert host_of(middle).links["twin"].hello.incarnation == host_of(newer).engine.incarnation
         assert "replaced by a newer node called 'twin'" in caplog.text
 
 
@@ -314,7 +315,7 @@ async def test_two_servers_that_connect_to_each_other_keep_one_link() -> None:
         ours, theirs = await a.channel("news", "multicast"), await b.channel("news", "multicast")
         async with theirs.subscribe() as events:
             await ours.wait_matching(SOON)
-            await until(lambda: b.peers == ["a"] and not link_of(b, "a").opened_here)
+            await linked(b, "a")
             link = link_of(b, "a")
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.5):
@@ -428,7 +429,7 @@ async def test_a_stalled_peer_loses_only_its_own_parcels_and_they_are_counted() 
         async with channels[1].subscribe() as good, channels[2].subscribe() as bad:
             await reach(channels[0], good, bad)
             probes = good.delivered
-            link_of(stuck, "server").connection.pause()
+            strand_of(stuck, "server").connection.pause()
             sent = 0
             while not middle.drops.get("link stalled"):
                 await channels[0].publish(bytes(60_000))
@@ -439,7 +440,7 @@ async def test_a_stalled_peer_loses_only_its_own_parcels_and_they_are_counted() 
             await take(good, 20)
             assert good.delivered == probes + sent + 20
             assert link_of(middle, "stuck").stalled
-            link_of(stuck, "server").connection.resume()
+            strand_of(stuck, "server").connection.resume()
             await host_of(middle).until(lambda: not link_of(middle, "stuck").stalled)
             await channels[0].publish(b"end")
             numbers = []

@@ -36,8 +36,13 @@ def parse(text: str, shape: type[T], file: str = "") -> T:
         absent = re.search(r"(unknown|missing required) field `([^`]+)`", reason)
         steps = tuple(step for step in path if step is not Ellipsis)
         named = (*steps, absent[2]) if absent else steps
-        key = ".".join(step for step in named if isinstance(step, str))
-        raise ConfigError(reason, file=file, key=key, line=_line_of(text, named)) from None
+        raise wrong(reason, named, text, file) from None
+
+
+def wrong(reason: str, path: Path, text: str = "", file: str = "") -> ConfigError:
+    """The error for a value of a settings file, or of settings made without one."""
+    key = ".".join(step for step in path if isinstance(step, str))
+    return ConfigError(reason, file=file, key=key, line=_line_of(text, path))
 
 
 def _found(error: msgspec.ValidationError) -> tuple[str, tuple[Any, ...]]:

@@ -14,7 +14,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from gossamer.core.names import MAX_CHANNEL_NAME, Role
+from gossamer.core.names import MAX_CHANNEL_NAME, SERVICE_PREFIX, Role
 
 MAX_TRANSPORTS = 16
 Scheme = Annotated[str, Meta(min_length=1, max_length=32)]
@@ -97,8 +97,10 @@ _SPECIAL = re.compile(r"\[!?\]?[^\]]*\]|[*?]")
 
 
 def nameable(pattern: str) -> bool:
-    """Whether a channel name can match: names have no blanks and no invisible characters."""
-    return re.search(r"[\s\x00-\x1f\x7f]", _SPECIAL.sub("", pattern)) is None
+    """Whether a channel name can match: names have no blanks, nothing invisible, and not those of services."""
+    return not pattern.startswith(SERVICE_PREFIX) and not re.search(
+        r"[\s\x00-\x1f\x7f]", _SPECIAL.sub("", pattern)
+    )
 
 
 def covers(wide: str, narrow: str) -> bool:

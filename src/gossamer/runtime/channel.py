@@ -17,7 +17,7 @@ from gossamer.runtime.subscription import MAX_PENDING, Callback, OnFull, Receive
 
 if TYPE_CHECKING:
     from gossamer.runtime.host import Host
-    from gossamer.runtime.link import Link
+    from gossamer.runtime.strand import Strand
 
 
 class Channel:
@@ -36,6 +36,7 @@ class Channel:
         self._linger = linger
         self._instance = host.engine.instance(entry.name)
         self._sealer = self._instance.sealer
+        self._sealer.limit = host.neighbours.parcel_bytes(entry.name)
         self._publishes = False
         self._subscriptions: dict[int, Subscription] = {}
         self._answers: set[Subscription] = set()
@@ -263,7 +264,7 @@ class Channel:
             del host.subscribers[subscription.number]
             host.do(host.engine.unsubscribe(host.now(), self.name, subscription.number))
 
-    def _answered(self, parcel: Parcel, origin: Link | None) -> None:
+    def _answered(self, parcel: Parcel, origin: Strand | None) -> None:
         for subscription in tuple(self._answers):
             subscription.put(parcel, None, origin)
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from gossamer.core.config import parse
+from gossamer import catalog
+from gossamer.core.config import parse, wrong
 from gossamer.core.errors import ConfigError
 from gossamer.core.names import Role
+from gossamer.links.binding import Binding, problems
 from gossamer.overlay.monitor import MonitorSettings
 from gossamer.overlay.requests import RegistrySettings
 from gossamer.transports.base import HIGH_WATER
@@ -86,6 +89,8 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Settings of the node's registry, and of how backbone nodes watch each other.
     trust
         Whose template packages the node loads.
+    bind
+        Which channels take which transports on links to which nodes; the first that fits wins.
     trace
         Folder for traces; empty writes none.
     run
@@ -101,6 +106,7 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trace: str = ""
     run: str = ""
     channel: tuple[ChannelConfig, ...] = ()
+    bind: tuple[Binding, ...] = ()
     limits: Limits = Limits()
     registry: RegistrySettings = RegistrySettings()
     monitor: MonitorSettings = MonitorSettings()
@@ -114,4 +120,12 @@ def load(path: str | Path) -> NodeConfig:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigError(f"cannot be read: {reason}", file=str(path)) from None
-    return parse(text, NodeConfig, str(path))
+    config = parse(text, NodeConfig, str(path))
+    check_bindings(config, catalog.transports(), text, str(path))
+    return config
+
+
+def check_bindings(config: NodeConfig, known: Collection[str], text: str = "", file: str = "") -> None:
+    """Raise ConfigError for a binding to an unknown transport, or one that can never apply."""
+    for problem in problems(config.bind, known, config.role):
+        raise wrong(problem.reason, ("bind", problem.place, problem.key), text, file)

@@ -1,23 +1,31 @@
-"""Links on demand: what is sent to a backbone node without a link waits while one is opened.
+"""Links on demand, and the further connections of a link.
 
-Templates and services may send to any backbone node they know of. What waits is bounded; a node that could
-not be reached is left in peace for a moment, and what is sent to it meanwhile is lost and counted.
+What is sent to a backbone node without a link waits while one is opened: templates and services may send to
+any backbone node they know of. What waits is bounded; a node that could not be reached is left in peace for
+a moment, and what is sent to it meanwhile is lost and counted.
+
+A link that is up gets a connection for each transport that a binding asks for and the neighbour listens
+with, and gets it back when it breaks.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gossamer.core.context import CONTACTS, NODES
 from gossamer.core.errors import GossamerError
 from gossamer.core.names import NANOSECONDS
 from gossamer.core.wire import Item
+from gossamer.links.binding import asked_for
 
 if TYPE_CHECKING:
     from gossamer.runtime.host import Host
     from gossamer.runtime.link import Link
+    from gossamer.runtime.neighbours import Neighbours
 
 log = logging.getLogger("gossamer")
 
@@ -25,6 +33,8 @@ MAX_WAITING = 64
 """Items that wait for one link."""
 PEACE = 1 * NANOSECONDS
 """How long a node that could not be reached is not tried again."""
+SOONEST, LATEST = 0.25, 10.0
+"""Seconds until a connection that could not be opened is tried again: at first, and at most."""
 
 
 class Dialer:
@@ -78,3 +88,62 @@ class Dialer:
                 self._failed[peer] = self._host.now()
             for item in items:
                 self._host.send(peer, item)
+
+
+class Opener:
+    """Keeps links complete.
+
+    dial
+        Opens a connection to an address and returns the link that it joined; raises a GossamerError.
+    """
+
+    def __init__(self, around: Neighbours, dial: Callable[[str], Awaitable[Link]]) -> None:
+        self._around = around
+        self._dial = dial
+        self._busy: set[Link] = set()
+        self._astray: set[tuple[str, str]] = set()
+        """Addresses that neighbours told us of and where somebody else answers."""
+
+    def complete(self, link: Link) -> None:
+        """Open what a link lacks, as long as it is up."""
+        if link not in self._busy and self._missing(link):
+            self._busy.add(link)
+            self._around.spawn(self._open(link))
+
+    def _missing(self, link: Link) -> list[str]:
+        """Addresses to dial: of what bindings ask for, and of what was open once."""
+        hello = link.hello
+        wanted = dict(link.dialled)
+        for scheme in asked_for(self._around.bindings, hello.role):
+            listens = (each for each in hello.listens if each.startswith(f"{scheme}://"))
+            wanted.setdefault(scheme, next(listens, ""))
+        for strand in link.strands:
+            wanted.pop(strand.transport, None)
+        return [
+            each
+            for each in wanted.values()
+            if each and (link.peer, each) not in self._astray and not self._around.meets(each)
+        ]
+
+    async def _open(self, link: Link) -> None:
+        delay = SOONEST
+        try:
+            while link.strands and (missing := self._missing(link)):
+                for address in missing:
+                    await self._try(link, address)
+                if self._missing(link):
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(link.gone.wait(), delay)
+                    delay = min(2 * delay, LATEST)
+        finally:
+            self._busy.discard(link)
+
+    async def _try(self, link: Link, address: str) -> None:
+        try:
+            reached = await self._dial(address)
+        except GossamerError as error:
+            log.debug("%s", error)
+            return
+        if reached.peer != link.peer:
+            self._astray.add((link.peer, address))
+            log.warning("%s says that it listens at %s, but %s does", link.peer, address, reached.peer)

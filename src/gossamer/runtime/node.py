@@ -9,6 +9,7 @@ import random
 import secrets
 import time
 from collections.abc import Coroutine, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -18,28 +19,27 @@ from gossamer.core.engine import Engine
 from gossamer.core.errors import (
     BadAddress,
     BadName,
-    CannotConnect,
     Closed,
-    GossamerError,
-    LocalError,
     NoAnswer,
-    Refused,
 )
 from gossamer.core.names import Role, check_node
 from gossamer.core.template import Template
 from gossamer.core.trace import Recorder
 from gossamer.core.tree import Tree
+from gossamer.links.binding import Binding
+from gossamer.links.selector import Selector
 from gossamer.overlay.directory import Directory
 from gossamer.overlay.monitor import monitor
 from gossamer.overlay.registry import Registry
 from gossamer.runtime.channel import Channel
-from gossamer.runtime.config import Limits, NodeConfig, TrustConfig
-from gossamer.runtime.dialing import Dialer
+from gossamer.runtime.config import Limits, NodeConfig, TrustConfig, check_bindings
+from gossamer.runtime.dialing import Dialer, Opener
 from gossamer.runtime.directory import NodeDirectory
 from gossamer.runtime.host import Host
-from gossamer.runtime.link import Link
+from gossamer.runtime.link import ConnectionReport
 from gossamer.runtime.loading import Templates
 from gossamer.runtime.packages import NodePackages
+from gossamer.runtime.reaching import Reach
 from gossamer.runtime.registry import NodeRegistry, Watch
 from gossamer.runtime.state import State
 from gossamer.security.package import Trust
@@ -71,14 +71,18 @@ def connect(
     trace: str | Path = "",
     run: str = "",
     limits: Limits | None = None,
+    bind: Iterable[Binding] = (),
     trust: str | Iterable[str] = (),
     transports: Iterable[Transport] = (),
+    selector: Selector | None = None,
 ) -> Node:
     """A node, to be used as ``async with connect(...) as node``.
 
     Without arguments: a node inside this program, with nothing to start. With addresses: a client of the
     node that answers at the first of them that does. With ``listen``: a node that others connect to.
-    ``trust`` names the public keys whose template packages are loaded from the registry when needed.
+    ``bind`` says which channels take which transports; a ``selector`` picks a connection for each frame in
+    another way than the default does. ``trust`` names the public keys whose template packages are loaded from
+    the registry when needed.
     """
     listening = (listen,) if isinstance(listen, str) else tuple(listen)
     if role is None:
@@ -97,16 +101,22 @@ def connect(
         trace=str(trace),
         run=run,
         limits=limits or Limits(),
+        bind=tuple(bind),
         trust=TrustConfig((trust,) if isinstance(trust, str) else tuple(trust)),
     )
-    return Node(config, transports=transports)
+    return Node(config, transports=transports, selector=selector)
 
 
 class Node:
     """A place where channels run. Made by ``connect`` or from a NodeConfig."""
 
     def __init__(
-        self, config: NodeConfig, *, transports: Iterable[Transport] = (), patient: bool = False
+        self,
+        config: NodeConfig,
+        *,
+        transports: Iterable[Transport] = (),
+        patient: bool = False,
+        selector: Selector | None = None,
     ) -> None:
         self.config = config
         self.name = check_node(config.name) if config.name else f"node-{secrets.token_hex(4)}"
@@ -115,6 +125,7 @@ class Node:
         self.directory = NodeDirectory(self)
         self.registry = NodeRegistry(self)
         self._patient = patient
+        self._selector = selector
         self._given = {each.scheme: each for each in transports}
         self._kinds = catalog.transports()
         self._listeners: list[Listener] = []
@@ -124,6 +135,7 @@ class Node:
         self._background: list[asyncio.Task[None]] = []
         for address in (*config.listen, *config.connect):
             self._transport(address)
+        check_bindings(config, {*self._kinds, *self._given})
         self._tree = Tree(config.tree) if config.tree else None
 
     # opening
@@ -145,9 +157,14 @@ class Node:
             services=[*self._monitoring(), registry, Directory(self.templates, registry)],
             recorder=self._open_trace(incarnation),
         )
-        host = self._host = Host(engine, self.config.limits, self._tree, self.config.state, state)
+        config = self.config
+        host = self._host = Host(
+            engine, config.limits, self._tree, config.state, state, config.bind, self._selector
+        )
+        self._reach = Reach(host, self.config, self._transport, self._patient)
+        host.neighbours.opener = Opener(host.neighbours, self._reach.link)
         if self.config.role in (Role.BACKBONE, Role.PEER):
-            host.dialer = Dialer(host, lambda address: self._link(host, address))
+            host.dialer = Dialer(host, self._reach.link)
         self.packages.start(host)
         try:
             await self._start(self._host)
@@ -172,12 +189,14 @@ class Node:
 
     async def _start(self, host: Host) -> None:
         for address in self.config.listen:
-            self._listeners.append(await self._transport(address).listen(address, host.accept))
-        host.listen_at(tuple(self.addresses))
+            transport, accept = self._transport(address), host.neighbours.accept
+            self._listeners.append(
+                await transport.listen(address, partial(accept, transport=transport.scheme))
+            )
+        host.neighbours.listen_at(tuple(self.addresses))
         if self._recorder is not None:
             self._background.append(asyncio.create_task(self._flush_trace()))
-        if self.config.connect:
-            await self._reach(host)
+        self._background += await self._reach.begin()
         for each in self.config.channel:
             await self.directory.clone(each.template, each.name, each.settings)
 
@@ -190,91 +209,6 @@ class Node:
                 raise BadAddress(address, f"no transport for {scheme!r}; known: {', '.join(self._kinds)}")
             self._given[scheme] = self._kinds[scheme]()
         return self._given[scheme]
-
-    async def _reach(self, host: Host) -> None:
-        """Open links to the configured addresses and keep them open."""
-        addresses = self.config.connect
-        alternatives = self.config.role in (Role.CLIENT, Role.SECONDARY)
-        host.wants_server = alternatives
-        groups = [addresses] if alternatives else [(each,) for each in addresses]
-        for group in groups:
-            link = None
-            try:
-                link = await self._first(host, group)
-            except GossamerError as error:
-                linked_already = isinstance(error, Refused) and not error.reason
-                if isinstance(error, LocalError) or not (self._patient or linked_already):
-                    raise
-                if not linked_already:
-                    log.warning("%s; trying again", error)
-            self._background.append(asyncio.create_task(self._keep(host, group, link)))
-
-    async def _first(self, host: Host, addresses: Iterable[str]) -> Link:
-        """A link to the first address that answers."""
-        failure: GossamerError | None = None
-        for address in addresses:
-            try:
-                return await self._link(host, address)
-            except GossamerError as error:
-                failure = failure or error
-        assert failure is not None
-        raise failure
-
-    async def _link(self, host: Host, address: str) -> Link:
-        seconds = self.config.limits.answer
-        links: list[Link] = []
-
-        def accept(connection: Any) -> Link:
-            links.append(host.open(connection))
-            return links[-1]
-
-        try:
-            async with asyncio.timeout(seconds):
-                await self._transport(address).connect(address, accept)
-                return await self._greeted(host, links)
-        except TimeoutError:
-            reason = f"no greeting within {seconds:g} s"
-        except Refused as error:
-            raise Refused(address, error.reason) from None
-        except (CannotConnect, BadAddress):
-            raise
-        except (GossamerError, OSError) as error:
-            reason = str(error)
-        for link in links:
-            link.connection.abort()
-        raise CannotConnect(address, reason)
-
-    async def _greeted(self, host: Host, links: list[Link]) -> Link:
-        """The first link that greets. In a group others may still come after one that refuses."""
-        alone = links[0].connection.group is None
-        await host.until(lambda: any(each.hello for each in links) or (alone and links[0].greeted.done()))
-        for link in links:
-            if link.hello is not None:
-                return link
-        await links[0].greeted
-        return links[0]
-
-    async def _keep(self, host: Host, addresses: tuple[str, ...], link: Link | None) -> None:
-        """Reconnect, slower and slower, for as long as the node lives."""
-        delay = 0.1
-        while True:
-            if link is not None:
-                await link.gone.wait()
-                delay = 5.0 if link.refusal else 0.1
-                if link.refusal:
-                    log.error("%s", Refused(link.peer, link.refusal))
-            await asyncio.sleep(delay * random.uniform(0.5, 1.0))
-            delay = min(2 * delay, 5.0)
-            try:
-                link = await self._first(host, addresses)
-            except Refused as error:
-                link = None
-                if error.reason:
-                    log.error("%s", error)
-                    delay = 5.0
-            except GossamerError as error:
-                link = None
-                log.debug("%s", error)
 
     async def _flush_trace(self) -> None:
         while True:
@@ -298,6 +232,11 @@ class Node:
     def peers(self) -> list[str]:
         """Names of the nodes this one is linked to."""
         return sorted(self._running.links)
+
+    @property
+    def links(self) -> dict[str, list[ConnectionReport]]:
+        """The connections to each of them."""
+        return {name: link.report for name, link in sorted(self._running.links.items())}
 
     @property
     def drops(self) -> dict[str, int]:

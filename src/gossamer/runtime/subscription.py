@@ -31,7 +31,7 @@ from gossamer.core.receipt import Receipt, check_handback
 
 if TYPE_CHECKING:
     from gossamer.runtime.channel import Channel
-    from gossamer.runtime.link import Link
+    from gossamer.runtime.strand import Strand
 
 log = logging.getLogger("gossamer")
 
@@ -111,7 +111,7 @@ class Subscription:
         self._queued = 0
         self._accepted = 0
         self._current: Iterator[ReceivedEvent] = iter(())
-        self._waiters: set[Link] = set()
+        self._waiters: set[Strand] = set()
         self._arrival: asyncio.Future[None] | None = None
         self._open = False
         self._error: Exception | None = None
@@ -170,7 +170,7 @@ class Subscription:
 
     # filling
 
-    def put(self, parcel: Parcel, picks: tuple[int, ...] | None, origin: Link | None) -> None:
+    def put(self, parcel: Parcel, picks: tuple[int, ...] | None, origin: Strand | None) -> None:
         """Take the events of a parcel that match; called by the host."""
         if not self._open:
             return
@@ -195,10 +195,10 @@ class Subscription:
             self.missed += 1
             log.warning("%r: events of %s are missing, this node did not keep up", self.channel.name, source)
 
-    def _overflow(self, events: list[ReceivedEvent], room: int, origin: Link | None) -> list[ReceivedEvent]:
+    def _overflow(self, events: list[ReceivedEvent], room: int, origin: Strand | None) -> list[ReceivedEvent]:
         """Make the events fit in the way the subscriber chose; those that go into the queue."""
         policy = self.on_full
-        if policy == "block" and (origin is None or origin.connection.reliable):
+        if policy == "block" and (origin is None or origin.reliable):
             if origin is not None:
                 self._waiters.add(origin)
                 origin.wait_for(self)

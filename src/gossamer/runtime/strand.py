@@ -1,0 +1,295 @@
+"""A strand: one connection of a link, as the host sees it. It greets, shows signs of life, and waits.
+
+Waiting: a strand that holds more than its limit is *congested*. Strands whose parcels feed it stop reading
+until it has drained, so that nothing is lost to a burst. If it takes nothing for the node's patience it is
+*stalled*: it then loses what is meant for it, and nobody waits. On a tree nobody can wait in a circle,
+because a parcel never goes back where it came from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from gossamer.core.control import LINK_CHANNEL, Control, Message
+from gossamer.core.errors import GossamerError, ProtocolError, Refused
+from gossamer.core.names import NANOSECONDS
+from gossamer.core.wire import decode, decode_message, encode
+from gossamer.links.selector import smoothed
+from gossamer.runtime.greeting import Bye, Hello, Ping, Pong, decoder
+from gossamer.transports.base import HIGH_WATER, Connection
+
+if TYPE_CHECKING:
+    from gossamer.runtime.link import Link
+    from gossamer.runtime.neighbours import Neighbours
+
+GREETING_RETRY = 0.25
+"""Seconds between greetings on a connection that may lose them."""
+
+
+class Strand:
+    """One connection to one neighbour; it is the connection's sink.
+
+    transport
+        The scheme of the addresses that such connections are opened by.
+    dialled
+        The address by which it was opened here; empty if it was accepted.
+    """
+
+    def __init__(self, around: Neighbours, connection: Connection, transport: str, dialled: str) -> None:
+        self.connection = connection
+        self.transport = transport
+        self.dialled = dialled
+        self.reliable = connection.reliable
+        self.link: Link | None = None
+        self.hello: Hello | None = None
+        self.known = connection.reliable
+        """Whether the other side takes what is sent: it has said that it knows us, or gets that first."""
+        self.greeted: asyncio.Future[Link] = asyncio.get_running_loop().create_future()
+        self.gone = asyncio.Event()
+        self.parting = False
+        """Whether one of the two has said goodbye."""
+        self.refusal = ""
+        """Why the other side ended the connection, if it said so."""
+        self.latency: int | None = None
+        """Nanoseconds one way, half of a round trip, smoothed; None before the first."""
+        self.heard_at = around.now()
+        self.sent = self.received_frames = 0
+        self.stalled = False
+        self.waiters: set[Strand] = set()
+        """Strands that stopped reading because this one is congested."""
+        self._around = around
+        self._refused = False
+        self._obstacles: set[object] = set()
+        self._backlog: list[bytes] = []
+        self._patience: asyncio.TimerHandle | None = None
+        self._greeting: asyncio.TimerHandle | None = None
+        self._greet()
+
+    @property
+    def opened_here(self) -> bool:
+        return bool(self.dialled)
+
+    @property
+    def peer(self) -> str:
+        """The neighbour's name, once it has greeted."""
+        return self.hello.node if self.hello else self.connection.remote
+
+    @property
+    def life(self) -> tuple[str, int] | None:
+        """Which node in which of its lives is at the other end; None before it has greeted."""
+        return (self.hello.node, self.hello.incarnation) if self.hello else None
+
+    # greeting
+
+    def _greet(self) -> None:
+        self.say(self._around.hello(self, heard=False))
+        if not self.reliable:
+            self._greeting = asyncio.get_running_loop().call_later(GREETING_RETRY, self._greet)
+
+    def say(self, message: Message) -> None:
+        """Send a message about the connection itself."""
+        self.connection.send(encode(Control(LINK_CHANNEL, message)))
+
+    def ping(self) -> None:
+        """Ask for a sign of life, and measure how long it takes."""
+        self.say(Ping(self._around.now()))
+
+    def part(self, reason: str = "") -> None:
+        """Say goodbye and close, once what is pending has left."""
+        if not self.parting:
+            self.parting = True
+            self.say(Bye(reason[:500]))
+            self._around.spawn(self.connection.close())
+
+    def refuse(self, reason: str) -> None:
+        """Tell the other side why, and close; nothing more is taken from it."""
+        if not self._refused:
+            self._refused = True
+            self.part(reason)
+            self.fail(Refused(self.peer, reason))
+
+    def fail(self, error: Exception) -> None:
+        if not self.greeted.done():
+            self.greeted.set_exception(error)
+            self.greeted.exception()  # somebody may be waiting, or nobody: both are fine
+            self._around.changed()
+
+    # the connection tells
+
+    def received(self, frames: list[bytes]) -> None:
+        self.heard_at = self._around.now()
+        self.received_frames += len(frames)
+        self._take_all(frames)
+
+    def _take_all(self, frames: list[bytes]) -> None:
+        for position, frame in enumerate(frames):
+            if self._refused:
+                return
+            if self._obstacles:
+                self._backlog.extend(frames[position:])
+                return
+            self._take(frame)
+
+    def _take(self, frame: bytes) -> None:
+        try:
+            item = decode(frame)
+            if isinstance(item, Control) and item.channel == LINK_CHANNEL:
+                self._supervise(decode_message(item, decoder))
+            elif self.link is not None:
+                self._around.receive(self, item)
+            elif self.hello is None:
+                self._around.unexpected("before the greeting")
+            # else it is what somebody said to a group, of whom we are no neighbour
+        except ProtocolError as error:
+            self._around.malformed(self, error)
+
+    def _supervise(self, message: Message) -> None:
+        match message:
+            case Hello():
+                if not message.heard:
+                    self.say(self._around.hello(self, heard=True))
+                elif self._greeting:
+                    self._greeting.cancel()
+                    self._greeting = None
+                self._greeted_by(message)
+            case Ping():
+                self.say(Pong(message.sent))
+            case Pong():
+                self.latency = smoothed(self.latency, max(0, self._around.now() - message.sent) // 2)
+                if self.link:
+                    self.link.reconsider()
+            case Bye():
+                self.parting, self.refusal = True, message.reason
+                if message.reason:
+                    self.fail(Refused(self.peer, message.reason))
+                self._around.spawn(self.connection.close())
+
+    def _greeted_by(self, hello: Hello) -> None:
+        if self.hello is None:
+            self.hello = hello
+            self._around.greeted(self, hello)
+            self.ping()
+        elif self.link is not None:
+            self.link.learn(hello)
+        if hello.heard and not self.known:
+            self.known = True
+            if self.link:
+                self.link.reconsider()
+
+    def joined(self, link: Link) -> None:
+        """It belongs to a link now."""
+        self.link = link
+        if not self.greeted.done():
+            self.greeted.set_result(link)
+
+    def drained(self) -> None:
+        self.stalled = False
+        if self._patience:
+            self._patience.cancel()
+            self._patience = None
+        self._release_waiters()
+        self._around.changed()
+
+    def lost(self, error: Exception | None) -> None:
+        for timer in (self._patience, self._greeting):
+            if timer:
+                timer.cancel()
+        self._patience = self._greeting = None
+        self.gone.set()
+        self.fail(error if isinstance(error, GossamerError) else ConnectionError("connection closed"))
+        self._release_waiters()
+        self._around.lost(self, error)
+
+    # sending
+
+    @property
+    def congested(self) -> bool:
+        """More is pending than may be, but there is hope."""
+        return self._patience is not None
+
+    def send(self, frame: bytes, origin: Strand | None) -> str | None:
+        """Send a frame that came from a strand (or from here); why not, if it cannot be sent."""
+        if len(frame) > self.connection.max_frame:
+            return "too large for the link"
+        if self.stalled:
+            return "link stalled"
+        self.connection.send(frame)
+        self.has_sent(origin)
+        return None
+
+    def has_sent(self, origin: Strand | None) -> None:
+        """A frame was handed to the network; whoever fed it waits if that was too much."""
+        self.sent += 1
+        if self.connection.pending > max(self._around.limits.queue_bytes, HIGH_WATER):
+            self._congest(origin)
+
+    def _congest(self, origin: Strand | None) -> None:
+        if self._patience is None:
+            self._be_patient()
+        if origin is not None and origin.reliable:
+            self.waiters.add(origin)
+            origin.wait_for(self)
+
+    def _be_patient(self) -> None:
+        patience, pending = self._around.limits.patience, self.connection.pending
+        self._patience = asyncio.get_running_loop().call_later(patience, self._judge, pending)
+
+    def _judge(self, pending: int) -> None:
+        """Patience has ended: who took something meanwhile gets more, who did not is stalled."""
+        if self.connection.pending < pending:
+            self._be_patient()
+            return
+        self._patience = None
+        self.stalled = True
+        self._release_waiters()
+        self._around.changed()
+
+    def _release_waiters(self) -> None:
+        waiters, self.waiters = self.waiters, set()
+        for origin in waiters:
+            origin.go_on(self)
+
+    # reading waits
+
+    def wait_for(self, obstacle: object) -> None:
+        """Stop reading until the obstacle is gone."""
+        if not self._obstacles:
+            self.connection.pause()
+        self._obstacles.add(obstacle)
+
+    def go_on(self, obstacle: object) -> None:
+        """The obstacle is gone; take what was read meanwhile, then read on."""
+        if obstacle not in self._obstacles:
+            return
+        self._obstacles.discard(obstacle)
+        while self._backlog and not self._obstacles:
+            frames, self._backlog = self._backlog, []
+            self._take_all(frames)
+        if not self._obstacles:
+            self.heard_at = self._around.now()
+            self.connection.resume()
+
+    # signs of life
+
+    def beat(self, now: int, late: bool) -> float | None:
+        """Show a sign of life; the seconds of silence if there were too many."""
+        limits = self._around.limits
+        silence = limits.silence if self.reliable else limits.datagram_silence
+        if self.hello is None:
+            silence = limits.answer
+        if self._obstacles or late:
+            self.heard_at = max(self.heard_at, now - round(silence * NANOSECONDS / 2))
+        # also where reading waits: the other side hears no answers then, and would take us for dead
+        if now - self.heard_at > silence * NANOSECONDS:
+            return silence
+        if self.hello is not None and not self.stalled:
+            self.ping()
+        return None
+
+    def doubt(self, seconds: float) -> None:
+        """Another connection of the link broke: one that cannot break has to show soon that it is alive."""
+        if not self.reliable and self.connection.group is None:
+            soon = self._around.now() - round((self._around.limits.datagram_silence - seconds) * NANOSECONDS)
+            self.heard_at = min(self.heard_at, soon)
+            self.ping()
