@@ -97,7 +97,7 @@ _SPECIAL = re.compile(r"\[!?\]?[^\]]*\]|[*?]")
 
 
 def nameable(pattern: str) -> bool:
-    """Whether a channel name can match: names have no blanks, nothing invisible, and not those of services."""
+    """Whether a channel may have a name that matches: no blanks, nothing invisible, not that of a service."""
     return not pattern.startswith(SERVICE_PREFIX) and not re.search(
         r"[\s\x00-\x1f\x7f]", _SPECIAL.sub("", pattern)
     )
