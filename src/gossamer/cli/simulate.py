@@ -13,24 +13,30 @@ from rich.progress import Progress
 from rich.table import Table
 
 from gossamer.cli.node import Json
+from gossamer.cli.sweep import One, one_each, settings_of
 from gossamer.simulator.scenario import Result, Scenario, load, run
+from gossamer.simulator.variation import command, varied
 
 
 def simulate(
     scenario: Annotated[Path, typer.Argument(help="TOML file that describes the run.")],
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same run.")] = 1,
     out: Annotated[Path | None, typer.Option(help="Folder for the trace.")] = None,
+    change: One = None,
     as_json: Json = False,
 ) -> None:
     """Run a scenario in virtual time; exit code 1 if a promise was broken."""
-    loaded = load(scenario)
+    settings = one_each(settings_of(change))
+    loaded = varied(load(scenario), settings)
     result = with_progress(loaded, seed, out)
     if as_json:
         print(msgspec.json.encode(result).decode())
     else:
         _show(result, out)
     if result.violations:
-        print(f"{result.violations} violations; replay with: {result.replay}", file=sys.stderr)
+        print(
+            f"{result.violations} violations; replay with: {command(loaded, settings, seed)}", file=sys.stderr
+        )
         raise typer.Exit(1)
 
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import msgspec
 
 from gossamer.pipeline.sweep import Settings, Value
 from gossamer.simulator.scenario import Result, Scenario, run
-from gossamer.simulator.variation import varied
+from gossamer.simulator.variation import command, varied
 
 REPLICATE = "replicate"
 """A setting that changes nothing but the seed."""
 
 
 class Simulation:
-    """Runs a scenario with other settings, as ``run_sweep`` wants it; a broken promise is a row, not a failure.
+    """Runs a scenario with other settings, as ``run_sweep`` wants it.
+
+    A broken promise is a row with violations, not a failure.
 
     traces
         Whether to keep the traces.
@@ -30,7 +31,7 @@ class Simulation:
 
     def vary(self, settings: Settings) -> Scenario:
         """The scenario of a configuration; raises ConfigError naming the key."""
-        return varied(self.scenario, {key: value for key, value in settings.items() if key != REPLICATE})
+        return varied(self.scenario, _without_replicate(settings))
 
     def __call__(self, settings: Settings, seed: int, folder: Path) -> dict[str, Value | None]:
         result = run(self.vary(settings), seed, folder if self.traces else None)
@@ -42,13 +43,7 @@ class Simulation:
 
     def replay(self, settings: Settings, seed: int) -> str:
         """The command that does one run again."""
-        file = shlex.quote(self.scenario.file or self.scenario.name)
-        changes = [
-            f" --set {shlex.quote(f'{key}={_shown(value)}')}"
-            for key, value in settings.items()
-            if key != REPLICATE
-        ]
-        return f"gossamer simulate {file} --seed {seed}{''.join(changes)}"
+        return command(self.scenario, _without_replicate(settings), seed)
 
 
 def row(result: Result) -> dict[str, Value | None]:
@@ -62,5 +57,5 @@ def row(result: Result) -> dict[str, Value | None]:
     }
 
 
-def _shown(value: Value) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _without_replicate(settings: Settings) -> Settings:
+    return {key: value for key, value in settings.items() if key != REPLICATE}

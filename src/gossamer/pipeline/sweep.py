@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import msgspec
@@ -30,6 +30,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
 from rich.progress import Progress
+
+from gossamer.core.errors import StorageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,8 +76,8 @@ class Sweep(msgspec.Struct, frozen=True):
     """What came of a sweep.
 
     table
-        One row per configuration in the order of the grid: ``configuration`` (the key), ``seed``, the settings
-        (dots in their names become underscores) and what the run returned.
+        One row per configuration in the order of the grid: ``configuration`` (the key), ``seed``, the
+        settings (dots in their names become underscores) and what the run returned.
     ran
         Configurations that were run now, and not found done.
     """
@@ -148,38 +150,45 @@ def run_sweep(
 # on the workers
 
 
-def carry_out(task: Task, run: Run, out: Path) -> str:
-    """Run one configuration and leave its row, or the reason why there is none; that reason."""
+def carry_out(task: Task, run: Run, out: Path, scratch: Path) -> str:
+    """Run one configuration and leave its row, or the reason why there is none; that reason.
+
+    scratch
+        A folder of this worker, empty before and after.
+    """
     row = out / ROWS / f"{task.key}.parquet"
     if row.exists():
         return ""  # a retry of a task that had come this far
-    attempt = out / WORKING / f"{task.key}-{uuid4().hex}"
-    traces = attempt / "trace"
+    begun = out / WORKING / f"{task.key}-{uuid4().hex}"
+    begun.touch()
     try:
-        traces.mkdir(parents=True)
-        result = run(dict(task.settings), task.seed, traces)
+        result = run(dict(task.settings), task.seed, scratch)
         settings = {name.replace(".", "_"): value for name, value in task.settings.items()}
         table = pa.Table.from_pylist([{"configuration": task.key, **settings, "seed": task.seed, **result}])
-        pq.write_table(table, attempt / "row", compression="none")
-        if any(traces.iterdir()):
-            _keep(traces, out / TRACES / f"run={task.key}")
-        (attempt / "row").replace(row)
-        reason = ""
+        with begun.open("wb") as file:
+            pq.write_table(table, file, compression="none")
+        if any(scratch.iterdir()):
+            _keep(scratch, out / TRACES / f"run={task.key}")
+        begun.replace(row)
+        return ""
     except Exception as error:
         reason = _words(error)
-        (attempt / "reason").write_text(reason)
-        (attempt / "reason").replace(out / FAILED / task.key)
-    shutil.rmtree(attempt, ignore_errors=True)
-    return reason
+        begun.write_text(reason)
+        begun.replace(out / FAILED / task.key)
+        shutil.rmtree(scratch)
+        scratch.mkdir()
+        return reason
 
 
-def _keep(traces: Path, place: Path) -> None:
+def _keep(scratch: Path, place: Path) -> None:
+    """Make what a run left its trace."""
     try:
-        traces.rename(place)
+        scratch.rename(place)
     except OSError:
         if not place.is_dir():
             raise
-        # the same trace, of an attempt that ended before it wrote its row
+        shutil.rmtree(scratch)  # the same trace is there, of an attempt that ended before its row had a name
+    scratch.mkdir()
 
 
 def _words(error: Exception) -> str:
@@ -224,9 +233,11 @@ def _job(spark: SparkSession, tasks: Sequence[Task], run: Run, out: Path, partit
     dealt = [each for first in range(count) for each in tasks[first::count]]
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        scratch = out / WORKING / f"scratch-{uuid4().hex}"
+        scratch.mkdir()
         for batch in batches:
             numbers = batch.column(0).to_pylist()
-            reasons = [carry_out(dealt[number], run, out) for number in numbers]
+            reasons = [carry_out(dealt[number], run, out, scratch) for number in numbers]
             yield pa.RecordBatch.from_pydict({"reason": reasons})
 
     spark.range(0, len(dealt), 1, count).mapInArrow(work, "reason string").collect()
@@ -250,7 +261,7 @@ def _gather(tasks: list[Task], run: Run, out: Path) -> tuple[pa.Table, tuple[Fai
         path = out / ROWS / f"{each.key}.parquet"
         if path.exists():
             with path.open("rb") as file:
-                tables.append(pq.read_table(file))
+                tables.append(pq.ParquetFile(file).read())
         else:
             reason = (out / FAILED / each.key).read_text()
             command = replay(each.settings, each.seed) if replay else ""
@@ -271,8 +282,8 @@ def _alone(out: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise BlockingIOError(
-                f"another sweep writes to {out}: wait for it, or choose another folder"
+            raise StorageError(
+                str(out), "another sweep writes here: wait for it, or choose another folder"
             ) from None
         yield
 
