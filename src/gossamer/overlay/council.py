@@ -46,8 +46,8 @@ class Council:
 
     live
         Who lives, as far as this node knows.
-    way
-        The next node towards another.
+    send
+        Sends a letter on its way.
     decided
         Called when more is decided.
     elected
@@ -59,7 +59,7 @@ class Council:
         settings: CouncilSettings,
         *,
         live: Callable[[Context], Collection[str]],
-        way: Callable[[Context, str], str],
+        send: Callable[[Context, Letter], None],
         decided: Callable[[Context], None],
         elected: Callable[[Context], None],
         keeper: Keeper | None = None,
@@ -67,7 +67,7 @@ class Council:
         self.settings = settings
         self.keeper = keeper or Keeper()
         self.live = live
-        self.way = way
+        self._send = send
         self.history = NONE
         self.term = 0
         self.voted = ""
@@ -152,7 +152,7 @@ class Council:
     def write(self, ctx: Context, kind: type[L], to: str, *rest: object) -> None:
         """Send a letter on its way."""
         letter = kind(to, ctx.node, self.life(ctx), self.history, self.term, *rest)
-        ctx.send(self.way(ctx, to), letter)
+        self._send(ctx, letter)
 
     def hear(self, ctx: Context, letter: Letter) -> None:
         """A letter to this node."""

@@ -32,6 +32,7 @@ from gossamer.overlay.councilwords import (
 )
 from gossamer.overlay.founding import Founding
 from gossamer.overlay.keeper import CouncilSettings, Keeper
+from gossamer.overlay.post import Post, Relay, Relayed
 from gossamer.overlay.stream import Key, Stream
 from gossamer.templates.multicast import on_backbone
 from gossamer.templates.reliable import Reliable, ReliableSettings
@@ -95,10 +96,11 @@ class TotalOrder(Reliable[S]):
 
     def __init__(self, settings: S) -> None:
         super().__init__(settings)
+        self.post = Post(self.group.way, settings.repair)
         self.council = Council(
             CouncilSettings(settings.seats, settings.repair, settings.heartbeat, settings.patience),
             live=self.group.live,
-            way=self.group.way,
+            send=self.post.send,
             decided=self._decided,
             elected=self._elected,
             keeper=self.keeper(),
@@ -287,7 +289,7 @@ class TotalOrder(Reliable[S]):
     @on(Ask, Vote, Copy, Copied, Stranger, Welcome, Lead, Found, Founded)
     def letter(self, ctx: Context, letter: Letter, sender: str) -> None:
         if letter.to != ctx.node:
-            ctx.send(self.group.way(ctx, letter.to), letter)
+            self.post.send(ctx, letter)
             return
         match letter:
             case Found():
@@ -298,8 +300,19 @@ class TotalOrder(Reliable[S]):
                 self.council.hear(ctx, letter)
         self._settle(ctx)
 
+    @on(Relay)
+    def relay(self, ctx: Context, relay: Relay, sender: str) -> None:
+        ctx.send(sender, Relayed(relay.number))
+        self.letter(ctx, relay.letter, sender)
+
+    @on(Relayed)
+    def relayed(self, ctx: Context, relayed: Relayed, sender: str) -> None:
+        self.post.taken(relayed, sender)
+
     def on_timer(self, ctx: Context, name: str) -> None:
         match name:
+            case "post":
+                self.post.timer(ctx)
             case "council":
                 self.council.timer(ctx)
             case "found":
