@@ -627,7 +627,7 @@ class Placing(Flood):
     promises = frozenset({"b-promise", "a-promise"})
 
     def on_publish(self, ctx: Context, parcel: Parcel) -> None:
-        ctx.note(trace.ORDERED, parcel, 41 + parcel.stamp.sequence)
+        ctx.note(trace.ORDERED, 42, parcel.stamp.key, parcel.stamp.sequence, "first")
         ctx.gap("z")
 
 
@@ -646,7 +646,7 @@ def test_the_trace_says_what_a_channel_promises_and_what_its_template_notes() ->
         ("channel", "opened", "", "placing a-promise b-promise", 0),
         ("member", "subscribed", "", "Criteria(('price', '>', 5),)", 0),
         ("parcel", "published", "a", "", 2_000_000_003),
-        ("parcel", "ordered", "a", "", 42),
+        ("parcel", "ordered", "a", "first", 42),
         ("member", "missed", "z", "", 0),
     ]
     assert not [each for each in effects if isinstance(each, Note)], "no host has to know of notes"

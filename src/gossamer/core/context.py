@@ -162,9 +162,13 @@ class Context:
         """Tell local subscribers that events of a source are missing."""
         self._emit(Missed(self.id, source))
 
-    def note(self, action: str, parcel: Parcel, place: int) -> None:
-        """Leave in the trace which place a parcel was given: ``trace.ORDERED`` or ``trace.STORED``."""
-        self._emit(Note(action, parcel, place))
+    def note(self, action: str, place: int, source: tuple[str, int], sequence: int, order: str = "") -> None:
+        """Leave in the trace which place was given to a parcel, named by its source and sequence number.
+
+        ``trace.ORDERED`` is for who decides a total order, ``trace.STORED`` for who keeps a log. Where a channel
+        may have one order after another, ``order`` names the one that is meant.
+        """
+        self._emit(Note(self.id, action, place, source, sequence, order))
 
     def drop(self, item: Item, reason: str) -> None:
         """End an item here. Every drop is counted and traced."""

@@ -84,11 +84,14 @@ class Missed(Effect, frozen=True):
 
 
 class Note(Effect, frozen=True):
-    """A row of the trace about a parcel and its place; the engine writes it, no host sees it."""
+    """A row of the trace: the place of a parcel in an order or a log. The engine writes it, no host sees it."""
 
+    channel: int
     action: str
-    parcel: Parcel
     place: int
+    source: tuple[str, int]
+    sequence: int
+    order: str
 
 
 class Store(Effect, frozen=True):

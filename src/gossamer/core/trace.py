@@ -23,7 +23,7 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("count", "int64"),  # how many events from there on
     ("peer", "text"),  # sent: to whom, received: from whom, delivered: to which subscription
     ("bytes", "int64"),  # of the whole frame
-    ("detail", "text"),  # kind of control message, reason of a drop, criteria of a subscriber
+    ("detail", "text"),  # kind of control message, reason of a drop, criteria of a subscriber, …
     ("value", "int64"),  # see below
 )
 """Name and type of each column, in order.
@@ -40,9 +40,10 @@ MISSED = "missed"
 OPENED = "opened"
 """Channel: it runs here from now on; ``detail`` is its template and then its promises, in words."""
 ORDERED = "ordered"
-"""Noted by who decides it: the parcel has this place in the one order of its channel."""
+"""Noted by who decides it: the parcel has this place in the one order of its channel.
+Where there may be several orders, one after another, ``detail`` names it."""
 STORED = "stored"
-"""Noted by who keeps a log: the parcel is on disk here, at this place of the log of its channel."""
+"""Noted by who keeps a log: the parcel is on disk there, at this place of the log of its channel."""
 WALL_CLOCK = 10**17
 """Times from here on, three years of nanoseconds, are of a wall clock: the run was on a real network."""
 

@@ -42,11 +42,13 @@ class Tracer:
             case Send(to=to, item=item):
                 for peer in to:
                     self.item(now, trace.SENT, item, peer)
-            case Note(action=action, parcel=parcel, place=place):
-                self.parcel(now, action, parcel, "", value=place)
-            case Missed(channel=channel, source=source):
-                who = (source, 0, 0, 0, 0)
-                self._row(now, trace.MEMBER, trace.MISSED, self._name(channel), who, "", 0, "", 0)
+            case Note():
+                who = (*effect.source, effect.sequence, 0, 0)
+                name = self._name(effect.channel)
+                self._row(now, trace.PARCEL, effect.action, name, who, "", 0, effect.order, effect.place)
+            case Missed():
+                name, who = self._name(effect.channel), (effect.source, 0, 0, 0, 0)
+                self._row(now, trace.MEMBER, trace.MISSED, name, who, "", 0, "", 0)
 
     def item(self, now: int, action: str, item: Item, peer: str, detail: str = "") -> None:
         """Something happened to a parcel or a control message."""
@@ -67,15 +69,13 @@ class Tracer:
         detail: str = "",
         first: int = 0,
         count: int = 0,
-        value: int | None = None,
     ) -> None:
         """Something happened to a parcel, or to ``count`` events of it from number ``first`` on."""
         if self._recorder is None:
             return
         header, stamp = parcel.header, parcel.header.stamp
         kind = trace.PARCEL if header.answers is None else trace.FEEDBACK
-        if value is None:
-            value = (parcel.deadline or 0) if header.answers is None else header.answers.number
+        value = (parcel.deadline or 0) if header.answers is None else header.answers.number
         who = (stamp.node, stamp.incarnation, stamp.sequence, first or stamp.first, count or stamp.count)
         size = len(encode(parcel))
         self._row(now, kind, action, self._name(header.channel), who, peer, size, detail, value)
