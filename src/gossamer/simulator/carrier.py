@@ -72,7 +72,7 @@ class Carrier:
     storage
         The disks of the nodes.
     reach
-        Makes the model of a link between two nodes that were never joined; None lets them be apart.
+        Makes the model of a link between two nodes that were never joined; None leaves them apart.
     """
 
     def __init__(self, world: World, clock: Clock, dice: SeededDice) -> None:
@@ -84,7 +84,7 @@ class Carrier:
         self.taps: list[Tap] = []
         self.calls: dict[int, Callable[[Reply], None]] = {}
         self.storage = Storage(self, clock, world.dice("storage"))
-        self.reach: Callable[[str, str], LinkModel] | None = None
+        self.reach: Callable[[str, str], LinkModel | None] | None = None
         self._world = world
         self._clock = clock
         self._dice = dice
@@ -230,7 +230,10 @@ class Carrier:
         receiver = self.hosts.get(peer)
         if receiver is None or receiver is host or self.reach is None or host.engine is None:
             return None
-        way = host.ways[peer] = Way(self.reach(host.name, peer), host, host.engine, receiver)
+        model = self.reach(host.name, peer)
+        if model is None:
+            return None
+        way = host.ways[peer] = Way(model, host, host.engine, receiver)
         way.up = True
         return way
 

@@ -166,7 +166,10 @@ class World:
 
     def spread(self, field: Field) -> None:
         """Let all pairs of nodes talk, as far from each other as they are; nobody is told of these links."""
-        self._carrier.reach = lambda a, b: field.model(a, b, self._link)
+        places = field.places
+        self._carrier.reach = (
+            lambda a, b: field.model(a, b, self._link) if a in places and b in places else None
+        )
 
     def unlink(self, a: str, b: str) -> None:
         """Part two nodes; both are told at once."""
