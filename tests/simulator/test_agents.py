@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gossamer.core.event import Criteria, Envelope, Wishes
-from gossamer.simulator.agents import Publisher, Subscriber
+from gossamer.simulator.agents import Publisher, Reactor, Subscriber
 from gossamer.simulator.rules import Crash, Pause, Restart
 from gossamer.simulator.witness import Witness
 from gossamer.simulator.world import World
@@ -151,3 +151,28 @@ def test_equal_agents_on_other_nodes_have_other_dice(bench):
     clerk = Clerk(world)
     world.run(2)
     assert clerk.published_at[0] != clerk.published_at[1]
+
+
+def test_a_reactor_answers_events_of_others_in_the_same_instant_and_no_events_of_its_own(bench):
+    world = bench().world
+    clerk = Clerk(world)
+    world.subscribe("a", "c")
+    world.subscribe("b", "c")
+    reactor = Reactor(world, "b", "c", share=1.0, size=20)
+    world.at(1.0, lambda: world.publish("a", "c", b"first"))
+    world.run(10)
+    assert reactor.sent == 1
+    assert clerk.payloads == [b"first", b"b reacts 1 ........."]
+    assert clerk.published_at[1] < 2
+
+
+def test_a_reactor_answers_its_share_and_nothing_from_its_end_on(bench):
+    world = bench().world
+    world.subscribe("b", "c")
+    reactor = Reactor(world, "b", "c", share=0.25, end=100)
+    Publisher(world, "a", "c", rate=10)
+    world.run(100)
+    assert 200 < reactor.sent < 300
+    sent = reactor.sent
+    world.run(120)
+    assert reactor.sent == sent

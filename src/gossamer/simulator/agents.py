@@ -99,6 +99,60 @@ class Publisher:
         return Envelope(attributes, self._wishes)
 
 
+class Reactor(Witness):
+    """Publishes at once, on the same channel, when an event of another node comes to a subscription of its
+    node: what it says depends on what it heard.
+
+    share
+        Of the events that come, how many make it publish, 0 to 1. Among n that hear each other, a share of
+        1 / n or more never comes to rest.
+    size
+        Bytes of each payload.
+    end
+        Seconds; publishes before end, or until the world ends.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        node: str,
+        channel: str,
+        *,
+        share: float,
+        size: int = 100,
+        end: float | None = None,
+        label: str = "",
+    ) -> None:
+        self.sent = 0
+        self._channel = channel
+        self._share = share
+        self._size = size
+        self._end = None if end is None else nanoseconds(end)
+        self._dice = world.dice(f"reactor {label} {node} {channel}")
+        world.add_witness(self, node)
+
+    def delivered(
+        self,
+        world: World,
+        node: str,
+        life: int,
+        channel: str,
+        subscription: int,
+        parcel: Parcel,
+        picks: tuple[int, ...] | None,
+    ) -> None:
+        engine = world.engine(node)
+        if channel != self._channel or parcel.stamp.node == node or engine is None:
+            return
+        if self._end is not None and world.clock.now >= self._end:
+            return
+        for _ in range(parcel.stamp.count) if picks is None else picks:
+            if self._dice.random() < self._share and not engine.instance(channel).obstacle:
+                self.sent += 1
+                head = b"%s reacts %d " % (node.encode(), self.sent)
+                world.publish(node, channel, head.ljust(self._size, b".")[: self._size])
+
+
 class Subscriber(Witness):
     """Subscribes on a node, again after each restart.
 

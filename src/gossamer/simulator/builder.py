@@ -14,12 +14,12 @@ from gossamer.core.template import Template
 from gossamer.core.trace import Row
 from gossamer.overlay.monitor import MonitorSettings, monitor
 from gossamer.simulator import rules
-from gossamer.simulator.agents import Mortal, Publisher, Subscriber
+from gossamer.simulator.agents import Mortal, Publisher, Reactor, Subscriber
 from gossamer.simulator.checks import Ledger
 from gossamer.simulator.dice import SeededDice
 from gossamer.simulator.field import Field
 from gossamer.simulator.keys import after, naming
-from gossamer.simulator.script import Below, Channel, Churn, Publish, Scenario, Subscribe
+from gossamer.simulator.script import Below, Channel, Churn, Publish, React, Scenario, Subscribe
 from gossamer.simulator.topology import Network, layout, named, spanning
 from gossamer.simulator.world import World
 
@@ -79,6 +79,8 @@ class _Builder:
             self._subscribe(subscribe, f"subscribe[{index}]")
         for index, publish in enumerate(scenario.publish):
             self._publish(publish, f"publish[{index}]")
+        for index, react in enumerate(scenario.react):
+            self._react(react, f"react[{index}]")
         for index, churn in enumerate(scenario.churn):
             self._churn(churn, f"churn[{index}]")
 
@@ -185,6 +187,18 @@ class _Builder:
                 label=key,
             )
 
+    def _react(self, react: React, key: str) -> None:
+        for node in self._chosen(react, key):
+            Reactor(
+                self.world,
+                node,
+                react.channel,
+                share=react.share,
+                size=react.size,
+                end=react.end,
+                label=key,
+            )
+
     def _churn(self, churn: Churn, key: str) -> None:
         rules.known(churn.spare, self.world.nodes, f"{key}.spare")
         after(churn.start, churn.end, f"{key}.end")
@@ -200,7 +214,7 @@ class _Builder:
                     label=key,
                 )
 
-    def _chosen(self, agents: Publish | Subscribe, key: str) -> list[str]:
+    def _chosen(self, agents: Publish | Subscribe | React, key: str) -> list[str]:
         if agents.channel not in self.channels:
             known = ", ".join(sorted(self.channels)) or "none"
             raise ConfigError(f"there is no channel {agents.channel!r}; known: {known}", key=f"{key}.channel")

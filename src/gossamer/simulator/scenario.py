@@ -18,7 +18,7 @@ from gossamer.simulator.books import Stayed
 from gossamer.simulator.builder import build
 from gossamer.simulator.checks import CHECKS, Books, Check, Ledger, Violation
 from gossamer.simulator.recording import Recording
-from gossamer.simulator.script import Below, Channel, Churn, Publish, Scenario, Subscribe, load
+from gossamer.simulator.script import Below, Channel, Churn, Publish, React, Scenario, Subscribe, load
 from gossamer.simulator.tally import Expired, Traffic
 from gossamer.simulator.world import World
 
@@ -28,6 +28,7 @@ __all__ = [
     "ChannelResult",
     "Churn",
     "Publish",
+    "React",
     "Result",
     "Scenario",
     "Subscribe",

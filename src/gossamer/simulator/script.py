@@ -86,6 +86,24 @@ class Subscribe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     feedback_size: Size = 10
 
 
+class React(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Publishers that answer events, one per chosen node; they hear what subscriptions of their node get.
+
+    nodes, role, pick
+        As for publishers.
+    share, size, end
+        See agents.Reactor.
+    """
+
+    channel: str
+    share: Probability
+    nodes: tuple[str, ...] = ()
+    role: Tier | None = None
+    pick: Annotated[int, Meta(ge=1)] | None = None
+    size: Size = 100
+    end: Instant | None = None
+
+
 class Below(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Nodes below others: secondary servers below the backbone, clients below either.
 
@@ -161,6 +179,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     channel: tuple[Channel, ...] = ()
     publish: tuple[Publish, ...] = ()
     subscribe: tuple[Subscribe, ...] = ()
+    react: tuple[React, ...] = ()
     below: tuple[Below, ...] = ()
     churn: tuple[Churn, ...] = ()
     rule: tuple[rules.AnyRule, ...] = ()
