@@ -19,7 +19,7 @@ print(result.trace_hash, result.rows, result.delivered, sorted(result.drops.item
 
 def traced(seed: int, hash_seed: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(ROOT / "scenarios" / "multicast.toml"), str(seed)],
+        [sys.executable, "-c", PROGRAM, str(ROOT / "scenarios" / "small" / "multicast.toml"), str(seed)],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
         capture_output=True,
         text=True,

@@ -12,7 +12,7 @@ from gossamer.core.errors import ConfigError
 from gossamer.simulator.scenario import Scenario, build, load, run
 from gossamer.traces.writer import read
 
-SCENARIOS = Path(__file__).parents[2] / "scenarios"
+SCENARIOS = Path(__file__).parents[2] / "scenarios" / "small"
 
 SMALL = """
 name = "small"
