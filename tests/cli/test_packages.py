@@ -107,14 +107,12 @@ def test_a_package_goes_from_its_author_over_a_node_to_a_subscriber_that_trusts_
     trust = ("--trust", (folder / "ann.pub").read_text().strip())
     with gossamer("up", "--listen", "tcp://127.0.0.1:0", "--json", *trust) as node:
         at = ("--at", address_of(node))
-        package = str(folder / "gossamer_echo-1.0.package")
-        with gossamer("templates", "publish", package, *at, "--json") as publisher:
-            assert publisher.json()["templates"] == ["echo"]
-            assert (publisher.end(), publisher.errors()) == (0, "")
-        with gossamer("templates", "published", *at, "--json") as listing:
-            (row,) = listing.json()
-            assert (row["template"], row["version"]) == ("echo", "1.0")
-            assert trust[1].startswith(row["key"])
+        done = run("publish", "gossamer_echo-1.0.package", *at, "--json")
+        assert json.loads(done.stdout)["templates"] == ["echo"]
+        assert "echo" in run("published", *at).stdout
+        (row,) = json.loads(run("published", *at, "--json").stdout)
+        assert (row["template"], row["version"]) == ("echo", "1.0")
+        assert trust[1].startswith(row["key"])
         with listening(gossamer("sub", "hills", *at, "--template", "echo", *trust)) as reader:
             with gossamer("pub", "hills", "hello", *at, "--wait", "0", *trust) as writer:
                 assert writer.end() == 0

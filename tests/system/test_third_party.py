@@ -67,7 +67,7 @@ def test_without_the_package_its_channels_are_refused_in_words(installed: Path) 
         reader = gossamer("sub", "hills", *at, "--template", "echo", PYTHONPATH=str(installed))
         with listening(reader), gossamer("pub", "hills", "x", *at) as writer:
             assert writer.end() == 1
-            assert writer.errors().startswith("error: there is no template 'echo'; known: loop, multicast")
+            assert writer.errors().startswith("error: there is no template 'echo'; known: ")
 
 
 def test_a_broken_package_is_named_and_the_other_templates_are_listed(broken: Path) -> None:
