@@ -28,6 +28,7 @@ from gossamer.runtime.config import TrustConfig
 from gossamer.runtime.packages import PIECE
 from gossamer.security.keys import PrivateKey
 from gossamer.security.package import pack, split
+from gossamer.transports.local import LocalTransport
 
 from ..security.sources import SENTINEL, echo, echo_files, forget, naughty
 from .parties import ANY_PORT, SOON, linked, until
@@ -44,21 +45,26 @@ def forgotten() -> Iterator[None]:
     forget()
 
 
-def backbone(name: str, *to: Node, trust: tuple[str, ...] = TRUST) -> Node:
+LOCAL = LocalTransport()
+
+
+def backbone(name: str, *to: Node, trust: tuple[str, ...] = TRUST, at: str = ANY_PORT) -> Node:
     """A node of a fixed line of three."""
     addresses = [each.addresses[0] for each in to]
-    return connect(*addresses, name=name, role=Role.BACKBONE, listen=ANY_PORT, tree=LINE, trust=trust)
+    role = Role.BACKBONE
+    return connect(*addresses, name=name, role=role, listen=at, tree=LINE, trust=trust, transports=[LOCAL])
 
 
 def client(of: Node, name: str, trust: tuple[str, ...] = TRUST) -> Node:
-    return connect(of.addresses[0], name=name, trust=trust)
+    return connect(of.addresses[0], name=name, trust=trust, transports=[LOCAL])
 
 
-async def test_a_template_that_one_node_published_flows_over_three_that_did_not_have_it() -> None:
+@pytest.mark.parametrize("at", [ANY_PORT, "udp://127.0.0.1:0", "local://{}"])
+async def test_a_template_that_one_node_published_flows_over_three_that_did_not_have_it(at: str) -> None:
     async with (
-        backbone("one") as one,
-        backbone("two", one) as two,
-        backbone("three", two) as three,
+        backbone("one", at=at.format("one")) as one,
+        backbone("two", one, at=at.format("two")) as two,
+        backbone("three", two, at=at.format("three")) as three,
         client(three, "reader") as reader,
     ):
         await linked(two, "one", "three")

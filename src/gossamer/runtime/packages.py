@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gossamer.core.errors import BadName, BadPackage, Closed, GossamerError, UnknownKey, UnknownTemplate
 from gossamer.overlay.directory import Directory
-from gossamer.overlay.wanting import TEMPLATE_FILES, TEMPLATES, Got, Wants
+from gossamer.overlay.wanting import MAX_WANTED, TEMPLATE_FILES, TEMPLATES, Got, Wants
 from gossamer.runtime.loading import load
 from gossamer.security.package import File, Label, Package, Trust, read_files, read_label, read_package, split
 
@@ -136,6 +136,8 @@ class NodePackages:
 
     def _say(self, template: str, complaint: str) -> None:
         if self._said.get(template) != complaint:
+            if len(self._said) >= MAX_WANTED:
+                self._said.clear()
             self._said[template] = complaint
             log.warning("%s", complaint)
 
