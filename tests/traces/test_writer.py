@@ -24,7 +24,7 @@ def row(position: int, node: str = "a") -> Row:
 
 
 def files(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.rglob("*") if path.is_file())
+    return sorted(path.name for path in folder.rglob("*") if path.is_file() and path.suffix != ".begun")
 
 
 def positions(folder: Path) -> list[int]:
@@ -64,6 +64,26 @@ def test_the_end_says_how_many_segments_and_rows_there_are(tmp_path: Path) -> No
     writer.close()
     said = json.loads((tmp_path / "run=r1" / "a.json").read_text())
     assert said == {"name": "a", "segments": 3, "rows": 5}
+
+
+def test_who_began_and_has_not_ended_is_known_even_without_a_segment(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path, "r1", "a")
+    assert (tmp_path / "run=r1" / ".a.begun").exists()
+    writer.close()
+    assert not (tmp_path / "run=r1" / ".a.begun").exists()
+
+
+def test_a_damaged_page_is_noticed_by_its_checksum(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path, "r1", "a")
+    for n in range(1000):
+        writer(row(n))
+    writer.close()
+    path = tmp_path / "run=r1" / "a-000001.parquet"
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 8] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(OSError, match="could not verify page integrity"):
+        pq.read_table(path, schema=SCHEMA, partitioning=None, page_checksum_verification=True)
 
 
 def test_flushing_nothing_writes_nothing(tmp_path: Path) -> None:

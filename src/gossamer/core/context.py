@@ -165,8 +165,8 @@ class Context:
     def note(self, action: str, place: int, source: tuple[str, int], sequence: int, order: str = "") -> None:
         """Leave in the trace which place was given to a parcel, named by its source and sequence number.
 
-        ``trace.ORDERED`` is for who decides a total order, ``trace.STORED`` for who keeps a log. Where a channel
-        may have one order after another, ``order`` names the one that is meant.
+        ``trace.ORDERED`` is for who decides a total order, ``trace.STORED`` for who keeps a log. Where a
+        channel may have one order after another, ``order`` names the one that is meant.
         """
         self._emit(Note(self.id, action, place, source, sequence, order))
 

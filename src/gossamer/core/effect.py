@@ -84,7 +84,7 @@ class Missed(Effect, frozen=True):
 
 
 class Note(Effect, frozen=True):
-    """A row of the trace: the place of a parcel in an order or a log. The engine writes it, no host sees it."""
+    """A row of the trace: a parcel's place in an order or a log. The engine writes it, no host sees it."""
 
     channel: int
     action: str

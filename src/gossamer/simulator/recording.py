@@ -26,10 +26,10 @@ class Recording:
         """Write what has come so far and will come to ``folder/run=RUN``, in place of what was there."""
         early, self._early = self._early or [], None
         if folder is not None:
-            self._writer = TraceWriter(folder, run, NAME)
             for pattern in (f"{NAME}-*.parquet", f"{NAME}.json", f".{NAME}*.tmp"):
-                for stale in sorted(self._writer.folder.glob(pattern)):
+                for stale in sorted((folder / f"run={run}").glob(pattern)):
                     stale.unlink()
+            self._writer = TraceWriter(folder, run, NAME)
             for row in early:
                 self._writer(row)
 
