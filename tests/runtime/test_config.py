@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gossamer import ConfigError, Limits, Role
+from gossamer.links.binding import Binding
 from gossamer.runtime.config import ChannelConfig, NodeConfig, load
 
 WHOLE = """\
@@ -30,6 +31,16 @@ settings = { retry = 0.25 }
 [[channel]]
 name = "local"
 template = "loop"
+
+[[bind]]
+channel = "video.*"
+tier = "backbone"
+transports = ["udp", "tcp"]
+
+[[bind]]
+channel = "*"
+transports = ["tcp"]
+essential = true
 """
 
 
@@ -50,6 +61,10 @@ def test_a_whole_file_is_understood(tmp_path: Path) -> None:
         run="today",
         channel=(ChannelConfig("news", "multicast", {"retry": 0.25}), ChannelConfig("local", "loop")),
         limits=Limits(patience=0.5, queue_bytes=262144),
+        bind=(
+            Binding("video.*", ("udp", "tcp"), Role.BACKBONE),
+            Binding("*", ("tcp",), essential=True),
+        ),
     )
 
 
@@ -73,6 +88,15 @@ def test_an_empty_file_is_a_node_with_defaults(tmp_path: Path) -> None:
         ("{ retry = 0.25 }", "[]", "channel.settings", 16),
         ('template = "loop"', 'template = "loop"\ncolour = "red"', "channel.colour", 21),
         ("patience = 0.5", "patience = ", "patience", 10),
+        ('["udp", "tcp"]', '["udp", "pigeon"]', "bind.transports", 25),
+        ('["udp", "tcp"]', "[]", "bind.transports", 25),
+        ('["tcp"]\nessential', '["tcp", "tcp"]\nessential', "bind.transports", 29),
+        ('"video.*"\ntier = "backbone"', '"*"', "bind.channel", 27),
+        ('"video.*"', '"my video"', "bind.channel", 23),
+        ('"video.*"', '""', "bind.channel", 23),
+        ('tier = "backbone"', 'tier = "secondary"', "bind.tier", 24),
+        ('tier = "backbone"', 'tier = "king"', "bind.tier", 24),
+        ('tier = "backbone"', 'teer = "backbone"', "bind.teer", 24),
         ("[limits]", "[limits", "limits", 9),
     ],
 )

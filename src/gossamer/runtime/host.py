@@ -259,7 +259,7 @@ class Host:
         """Say goodbye and close every connection, within the drain limit; then nothing of this is left."""
         self.closed = True
         self.changed()
-        self.neighbours.stop_beating()
+        self.neighbours.stop()
         await self._storage.close(self.limits.drain)
         for timer in self._timers.values():
             timer.cancel()

@@ -118,6 +118,7 @@ class Link:
             self.hello = hello
             if news:
                 self._around.describe()
+                self._around.changed()
 
     # choosing
 
@@ -130,8 +131,8 @@ class Link:
 
     def strand_for(self, item: Item, size: int) -> Strand:
         """The strand for a frame of some size."""
-        if len(self._usable) == 1 and len(self.strands) == 1:
-            return self._usable[0]
+        if len(self.strands) == 1 and not self._around.bindings:
+            return self.strands[0]
         control = isinstance(item, Control)
         key = (item.channel if isinstance(item, Control) else item.header.channel, control)
         strand = self._chosen.get(key)

@@ -297,7 +297,9 @@ class Neighbours:
         strands = (strand for link in self.links.values() for strand in link.strands)
         return sum(each.connection.pending for each in strands if not each.stalled)
 
-    def stop_beating(self) -> None:
+    def stop(self) -> None:
+        """Open nothing more, and show no signs of life."""
+        self.opener = None
         if self._beat:
             self._beat.cancel()
 
