@@ -7,9 +7,10 @@ import pytest
 
 from gossamer.core.event import Criteria, Envelope
 from gossamer.core.parcel import Header, Parcel, make_body
-from gossamer.core.template import AT_MOST_ONCE
+from gossamer.core.template import AT_MOST_ONCE, GAP_FREE
+from gossamer.simulator.books import Stayed
 from gossamer.simulator.checks import INTEGRITY, MAX_EXAMPLES, AtMostOnce, Check, Counts, Ledger
-from gossamer.simulator.rules import Crash, Echo, Loss
+from gossamer.simulator.rules import Crash, Echo, Loss, Partition
 from gossamer.simulator.witness import Witness
 
 
@@ -272,6 +273,117 @@ def test_feedback_that_nobody_gave_is_a_violation(watched):
     it.world.feedback("b", "c", it.world.receipt("b", "c", parcels[0], 1))
     ledger.feedback(it.world, "a", 1, "c", forged(answers[0], first=5))
     assert ledger.examples[0].expected == "an answer that was given"
+
+
+# tails, and those that stayed
+
+
+def late(it, number: int) -> None:
+    """Let the probe lose events of a number and up."""
+    it.probe.on_parcel = lambda self, ctx, parcel, sender: (
+        ctx.deliver(parcel, sender) if parcel.stamp.first < number else None
+    )
+
+
+def three(it) -> None:
+    for at in (1, 2, 3):
+        it.world.at(at, lambda: it.world.publish("a", "c"))
+
+
+def test_a_tail_that_has_not_come_long_after_all_is_calm_breaks_gap_free(watched):
+    it, ledger = watched(promises=(GAP_FREE,))
+    it.world.subscribe("b", "c")
+    late(it, 2)
+    three(it)
+    it.world.run(30)
+    ledger.finish(it.world, 10)
+    (found,) = ledger.examples
+    assert (found.promise, found.node, found.source, found.number) == (GAP_FREE, "b", "a", 2)
+    assert found.expected == "number 2 to 3 before the end"
+
+
+@pytest.mark.parametrize(
+    "excuse",
+    [
+        "it was published a moment ago",
+        "the subscription was told",
+        "the subscription never got anything",
+        "the source crashed",
+        "the subscriber's node crashed",
+        "a rule keeps them apart",
+        "a rule kept them apart a moment ago",
+        "a node between them is down",
+    ],
+)
+def test_a_tail_may_be_missing_if_it_could_not_have_come(watched, excuse):
+    it, ledger = watched(promises=(GAP_FREE,))
+    it.world.subscribe("b", "c")
+    late(it, 1 if "never" in excuse else 4 if "published" in excuse else 2)
+    three(it)
+    it.world.run(5)
+    if "published" in excuse:
+        it.world.at(25, lambda: it.world.publish("a", "c"))
+    elif "told" in excuse:
+        ledger.missed(it.world, "b", 1, "c", "a")
+    elif "crashed" in excuse:
+        node = "a" if "source" in excuse else "b"
+        it.world.crash(node)
+        it.world.restart(node)
+    elif "rule" in excuse:
+        it.world.add_rule(Partition(parts=(("a",),), end=None if "keeps" in excuse else 25))
+    elif "between" in excuse:
+        it.world.add_node("m")
+        it.world.crash("m")
+    it.world.run(30)
+    ledger.finish(it.world, 10)
+    assert [found for found in ledger.examples if "before the end" in found.expected] == []
+
+
+def test_a_loss_that_lets_something_through_is_no_excuse(watched):
+    it, ledger = watched(promises=(GAP_FREE,))
+    it.world.subscribe("b", "c")
+    late(it, 2)
+    three(it)
+    it.world.add_rule(Loss(probability=0.01))
+    it.world.run(30)
+    ledger.finish(it.world, 10)
+    assert ledger.counts.violations == 1
+
+
+def test_those_who_stayed_are_counted_with_all_that_they_should_have_and_have(watched):
+    it, ledger = watched()
+    it.world.subscribe("b", "c")
+    it.world.subscribe("b", "c", Criteria(x=1))
+    gone = it.world.subscribe("b", "c")
+    late(it, 3)
+    three(it)
+    it.world.run(5)
+    it.world.unsubscribe("b", "c", gone)
+    it.world.subscribe("b", "c")
+    it.world.run(6)
+    assert ledger.channels["c"].stayed == Stayed(1, 3, 2)
+
+
+def test_who_was_told_of_a_gap_has_not_stayed(watched):
+    it, ledger = watched()
+    it.world.subscribe("b", "c")
+    three(it)
+    it.world.run(5)
+    ledger.missed(it.world, "b", 1, "c", "a")
+    assert ledger.channels["c"].stayed == Stayed(0, 0, 0)
+
+
+def test_what_a_source_took_with_it_is_not_expected_of_those_who_stayed(watched):
+    it, ledger = watched()
+    it.world.subscribe("b", "c")
+    late(it, 3)
+    three(it)
+    it.world.run(5)
+    it.world.crash("a")
+    it.world.restart("a")
+    it.world.publish("a", "c")
+    it.world.run(6)
+    assert ledger.channels["c"].stayed == Stayed(1, 3, 3), "two of the first life, one of the second"
 
 
 # bounds and extension
