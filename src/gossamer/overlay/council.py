@@ -18,11 +18,14 @@ from typing import TypeVar
 
 from gossamer.core.context import Context
 from gossamer.core.names import NANOSECONDS, nanoseconds
+from gossamer.core.wire import encode
 from gossamer.overlay.councilwords import (
     Ask,
     Copied,
     Copy,
     Entry,
+    Fetch,
+    Fetched,
     History,
     Lead,
     Letter,
@@ -62,10 +65,10 @@ class Council:
         send: Callable[[Context, Letter], None],
         decided: Callable[[Context], None],
         elected: Callable[[Context], None],
-        keeper: Keeper | None = None,
+        keeper: Keeper,
     ) -> None:
         self.settings = settings
-        self.keeper = keeper or Keeper()
+        self.keeper = keeper
         self.live = live
         self._send = send
         self.history = NONE
@@ -126,7 +129,7 @@ class Council:
         ctx.wake("council", self._period / NANOSECONDS)
 
     def timer(self, ctx: Context) -> None:
-        """The beat; it goes on as long as this node has a seat."""
+        """The beat; it goes on as long as this node has a record."""
         self.time += self._period
         self._period = 0
         if self.leadership is not None:
@@ -136,7 +139,8 @@ class Council:
             self._stand(ctx)
         elif self._votes is not None:
             self._canvass(ctx)
-        if self.seated(ctx):
+        if self.record is not None:
+            self._ask_for_parcels(ctx)
             self._sleep(ctx)
 
     def _patience(self, ctx: Context) -> int:
@@ -176,6 +180,8 @@ class Council:
                 self._stranger(ctx, letter)
             case Lead():
                 self._lead(ctx, letter)
+            case Fetch():
+                self._fetch(ctx, letter)
 
     def _follow(self, term: int) -> None:
         """A later term has begun."""
@@ -205,9 +211,7 @@ class Council:
                 self.write(ctx, Ask, seat[0], index, self.record.term(index), invited)
 
     def _ask(self, ctx: Context, ask: Ask) -> None:
-        if self.record is None:
-            self.write(ctx, Stranger, ask.origin)
-            return
+        """Somebody stands. A node without a record has not lost one in this life, and may vote for any."""
         content = self.leads or (
             self.leader in self.live(ctx) and self.time - self._heard < nanoseconds(self.settings.patience)
         )
@@ -217,8 +221,9 @@ class Council:
             return
         if ask.term > self.term:
             self._follow(ask.term)
-        index = self.record.last
-        best = (ask.index_term, ask.index) >= (self.record.term(index) or 0, index)
+        index = self.record.last if self.record else 0
+        term = self.record.term(index) if self.record else 0
+        best = (ask.index_term, ask.index) >= (term or 0, index)
         if ask.term == self.term and best and self.voted in ("", ask.origin):
             self.voted, self._heard = ask.origin, self.time
             self.keeper.oath(ctx, self, lambda ctx: self._grant(ctx, ask))
@@ -230,6 +235,7 @@ class Council:
             self.write(ctx, Vote, ask.origin, True)
 
     def _vote(self, ctx: Context, vote: Vote) -> None:
+        self.lives[vote.origin] = vote.life
         if vote.term > self.term:
             self._follow(vote.term)
         elif vote.term == self.term and vote.granted and self._votes is not None:
@@ -237,13 +243,23 @@ class Council:
             self._count(ctx)
 
     def _count(self, ctx: Context) -> None:
-        assert self.record is not None
         assert self._votes is not None
-        if 2 * len(self._votes.intersection(self.seats)) > len(self.seats):
-            self._votes, self.leader = None, ctx.node
-            self.leadership = Leadership(self)
-            self.propose(ctx, Entry(self.term))
-            self._tell_elected(ctx)
+        votes = self._votes.intersection(self.seats)
+        alive = {seat for seat in self.seats if not self.died(seat)}
+        if 2 * len(votes) > len(self.seats):
+            self._win(ctx)
+        elif 2 * len(alive) <= len(self.seats) and votes >= alive:
+            # a majority will never come together again: the best record of those that are left goes on
+            self.history = (max(ctx.now, self.history[0] + 1), ctx.node)
+            assert self.record is not None
+            self.record.append(Entry(self.term, seats=(self.seat(ctx),)))
+            self._win(ctx)
+
+    def _win(self, ctx: Context) -> None:
+        self._votes, self.leader = None, ctx.node
+        self.leadership = Leadership(self)
+        self._tell_elected(ctx)
+        self.propose(ctx, Entry(self.term))
 
     def _lead(self, ctx: Context, lead: Lead) -> None:
         """The leader wants this node to lead."""
@@ -297,6 +313,7 @@ class Council:
         self.settled = max(self.settled, min(index, self.decided))
         if self.record is not None:
             self.record.compact(self.settled)
+            self.keeper.trim(self.settled)
 
     # copying
 
@@ -318,19 +335,32 @@ class Council:
             return
         upto = copy.index + len(copy.entries)
         self._answer = (copy.origin, upto)
-        if self._merge(record, copy):
-            self.keeper.entries(ctx, self)
-        else:
-            self.kept(ctx, self.written)
+        self._merge(record, copy)
+        self.kept(ctx, self.written)
+        self.keeper.entries(ctx, self)
         decided = min(copy.decided, upto)
         if decided > self.decided:
             self.decided = decided
             self._tell_decided(ctx)
         self.settle(copy.settled)
 
-    def _merge(self, record: Record, copy: Copy) -> bool:
-        """Take entries that are not here; whether there were any."""
-        news = False
+    def _ask_for_parcels(self, ctx: Context) -> None:
+        """Ask who leads, or as leader everybody, for the parcels of entries that are here without."""
+        self.keeper.entries(ctx, self)
+        lacking = tuple(self.keeper.lacking(self))
+        names = [self.leader] if self.leader != ctx.node else [name for name, _ in self.seats]
+        for name in names:
+            if lacking and name not in ("", ctx.node):
+                self.write(ctx, Fetch, name, lacking)
+
+    def _fetch(self, ctx: Context, fetch: Fetch) -> None:
+        for index in fetch.indexes:
+            parcel = self.keeper.get(index)
+            if parcel is not None:
+                self.write(ctx, Fetched, fetch.origin, index, encode(parcel))
+
+    def _merge(self, record: Record, copy: Copy) -> None:
+        """Take entries that are not here, instead of those that contradict them."""
         for index, entry in enumerate(copy.entries, copy.index + 1):
             if index <= record.base or record.term(index) == entry.term:
                 continue
@@ -338,8 +368,6 @@ class Council:
                 record.cut(index - 1)
                 self.written = min(self.written, index - 1)
             record.append(entry)
-            news = True
-        return news
 
     def _welcome(self, ctx: Context, welcome: Welcome) -> None:
         """Take over a state, if it is ahead of what is known here."""
@@ -354,6 +382,7 @@ class Council:
             or (welcome.index > known.last)
         ):
             self._take(Record(welcome.index, welcome.index_term, welcome.seats, welcome.positions))
+            self.start(ctx)
         self.write(ctx, Copied, welcome.origin, welcome.index, True)
 
     def _stranger(self, ctx: Context, stranger: Stranger) -> None:
@@ -364,21 +393,24 @@ class Council:
 
     # beginnings
 
-    def gone(self, seats: Seats) -> bool:
-        """Whether a majority of seats is known to have begun another life."""
-        return 2 * sum(self.lives.get(name, life) != life for name, life in seats) > len(seats)
+    def died(self, seat: Seat) -> bool:
+        """Whether the node of a seat is known to have begun another life."""
+        return self.lives.get(*seat) != seat[1]
 
     def hear_of(self, history: History) -> None:
         """A later history ends this one."""
         if history > self.history:
             self.history, self.record, self.leader = history, None, ""
-            self.leadership = self._votes = None
+            self.term, self.voted, self.leadership, self._votes = 0, "", None, None
 
     def found(self, ctx: Context) -> None:
-        """Begin a history later than any that was heard of, with the only seat here."""
+        """Begin a history later than any that was heard of, with the only seat here.
+
+        Its entries are counted on from the clock, so that no index means two things.
+        """
         self.history = (max(ctx.now, self.history[0] + 1), ctx.node)
         self.term, self.voted = 1, ctx.node
-        self._take(Record(0, 0, (self.seat(ctx),)))
+        self._take(Record(ctx.now, 0, (self.seat(ctx),)))
         self._votes = set()
         self.keeper.oath(ctx, self, lambda ctx: self._sworn(ctx, invited=False))
         self.start(ctx)

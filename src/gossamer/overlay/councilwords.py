@@ -9,11 +9,14 @@ from msgspec import Meta
 
 from gossamer.core.control import Message
 from gossamer.core.names import MAX_ADDRESS, MAX_NODE_NAME
+from gossamer.core.wire import MAX_FRAME
 
 MAX_SEATS = 15
 MAX_ENTRIES = 1024
 """Entries of one letter."""
 MAX_POSITIONS = 10_000
+MAX_FETCHED = 16
+"""Parcels that one letter asks for."""
 
 Name = Annotated[str, Meta(max_length=MAX_NODE_NAME)]
 Address = Annotated[str, Meta(max_length=MAX_ADDRESS)]
@@ -92,6 +95,19 @@ class Welcome(Letter, frozen=True):
 
 class Lead(Letter, frozen=True):
     """Your record is as good as mine and your place is better: lead."""
+
+
+class Fetch(Letter, frozen=True):
+    """I have these entries and not their parcels."""
+
+    indexes: Annotated[tuple[Number, ...], Meta(max_length=MAX_FETCHED)]
+
+
+class Fetched(Letter, frozen=True):
+    """The parcel of an entry."""
+
+    index: Number
+    parcel: Annotated[bytes, Meta(max_length=MAX_FRAME)]
 
 
 class Found(Letter, frozen=True):

@@ -77,7 +77,7 @@ class Founding:
         if unanswered:
             return
         granted, self._answers = all(self._answers.values()), {}
-        if granted and (not seats or council.gone(seats)):
+        if granted and self._dead(seats):
             council.hear_of(self.known[0])
             council.found(ctx)
         else:
@@ -87,14 +87,16 @@ class Founding:
         council = self.council
         return council.seats if council.history >= self.known[0] and council.record else self.known[1]
 
+    def _dead(self, seats: Seats) -> bool:
+        """Whether nobody is left who could know what was decided."""
+        return all(self.council.died(seat) for seat in seats)
+
     def asked(self, ctx: Context, found: Found) -> None:
         """Somebody would found a council."""
         council = self.council
         seats = self._seats()
         name, since = self._granted
-        granted = (not seats or council.gone(seats)) and (
-            name in ("", found.origin) or ctx.now - since > GRANT
-        )
+        granted = self._dead(seats) and (name in ("", found.origin) or ctx.now - since > GRANT)
         if granted:
             self._granted = (found.origin, ctx.now)
         council.write(ctx, Founded, found.origin, granted, seats)

@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gossamer.core.context import Context
+from gossamer.core.names import last
+from gossamer.core.parcel import Parcel
+from gossamer.overlay.councilwords import MAX_FETCHED, Entry
+from gossamer.overlay.stream import Key
 
 if TYPE_CHECKING:
     from gossamer.overlay.council import Council
@@ -31,16 +35,84 @@ class CouncilSettings(msgspec.Struct, frozen=True):
 
 
 class Keeper:
-    """Keeps what a seat must not forget: here in memory, where there is nothing to do."""
+    """Keeps what a seat must not forget: entries, and the parcels that they are about. Here in memory.
+
+    A seat has an entry only when it has its parcel too, so that what is decided can be delivered even if the
+    source and the leader are gone. Both are kept until everybody has delivered them.
+
+    at_hand
+        Looks for a parcel of a source among those that have arrived.
+    """
 
     durable = False
     """Whether a later life remembers."""
+
+    def __init__(self, at_hand: Callable[[Key, int], Parcel | None]) -> None:
+        self._at_hand = at_hand
+        self._parcels: dict[int, Parcel] = {}
+        self._indexes: dict[tuple[Key, int], int] = {}
 
     def oath(self, ctx: Context, council: Council, then: Callable[[Context], None]) -> None:
         """Term and vote have changed; go on when they are kept."""
         then(ctx)
 
     def entries(self, ctx: Context, council: Council) -> None:
-        """Entries were appended, or cut and appended; call ``council.kept`` when they are kept."""
-        assert council.record is not None
-        council.kept(ctx, council.record.last)
+        """Entries were appended, or cut and appended, or parcels arrived: keep what can be kept."""
+        upto = self.gather(council)
+        if upto > council.written:
+            council.kept(ctx, upto)
+
+    def gather(self, council: Council) -> int:
+        """Take the parcels of entries after the last that is kept; the index up to which all are here."""
+        record = council.record
+        assert record is not None
+        index = max(council.written, record.base)
+        while index < record.last:
+            entry = record.entry(index + 1)
+            if entry.source and not self._take(index + 1, entry):
+                break
+            index += 1
+        return index
+
+    def _take(self, index: int, entry: Entry) -> bool:
+        key = (last(entry.source), entry.incarnation)
+        known = self._parcels.get(index)
+        if known is not None and known.stamp.key == key and known.stamp.sequence == entry.sequence:
+            return True
+        parcel = self._at_hand(key, entry.sequence)
+        if parcel is None:
+            return False
+        self.put(index, parcel)
+        return True
+
+    def put(self, index: int, parcel: Parcel) -> None:
+        """The parcel of an entry is here."""
+        self._parcels[index] = parcel
+        self._indexes[parcel.stamp.key, parcel.stamp.sequence] = index
+
+    def get(self, index: int) -> Parcel | None:
+        return self._parcels.get(index)
+
+    def find(self, key: Key, number: int) -> Parcel | None:
+        """A parcel of a source, if it is kept."""
+        index = self._indexes.get((key, number))
+        return None if index is None else self._parcels.get(index)
+
+    def lacking(self, council: Council) -> list[int]:
+        """The first entries whose parcels are not here."""
+        record = council.record
+        if record is None:
+            return []
+        start = max(council.written, record.base) + 1
+        return [
+            index
+            for index, entry in enumerate(record.entries(start, 4 * MAX_FETCHED), start)
+            if entry.source and index not in self._parcels
+        ][:MAX_FETCHED]
+
+    def trim(self, index: int) -> None:
+        """Everybody has delivered everything up to an index."""
+        for each in [each for each in self._parcels if each <= index]:
+            stamp = self._parcels.pop(each).stamp
+            if self._indexes.get((stamp.key, stamp.sequence)) == each:
+                del self._indexes[stamp.key, stamp.sequence]

@@ -14,6 +14,8 @@ from gossamer.overlay.councilwords import (
     Ask,
     Copied,
     Copy,
+    Fetch,
+    Fetched,
     Found,
     Founded,
     Lead,
@@ -32,7 +34,7 @@ class Relay(Message, frozen=True):
     """Pass this letter on."""
 
     number: Number
-    letter: Ask | Vote | Copy | Copied | Stranger | Welcome | Lead | Found | Founded
+    letter: Ask | Vote | Copy | Copied | Stranger | Welcome | Lead | Fetch | Fetched | Found | Founded
 
 
 class Relayed(Message, frozen=True):

@@ -130,6 +130,12 @@ class Stream:
             self._asked[number] = now
         return due
 
+    def skip(self, number: int) -> list[Parcel]:
+        """What comes before a number will never be delivered; what of it was here."""
+        past = [self.held.pop(each) for each in sorted(self.held) if self.next <= each < number]
+        self.next, self.high = number, max(self.high, number - 1)
+        return past
+
     def stop(self) -> list[Parcel]:
         """Nobody has what is missing: the stream ends where it is complete; what lies beyond."""
         self.high = self.reach

@@ -12,6 +12,7 @@ from gossamer.core.control import on
 from gossamer.core.names import NANOSECONDS, last, nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, Membership
+from gossamer.overlay.grouptree import Rooted
 from gossamer.overlay.stream import Key, Stream, ranges
 from gossamer.overlay.streamwords import MAX_ASKED, MAX_STREAMS, Acks, Dropped, Gone, Have, Missing
 from gossamer.templates.multicast import Multicast, MulticastSettings, on_backbone
@@ -214,7 +215,11 @@ class Reliable(Multicast[S]):
         tree = self.group.tree
         if tree is None or ctx.node not in tree:
             return None
-        return tree.tree.next_hop(ctx.node, path[0] if path[0] in tree else tree.root)
+        return tree.tree.next_hop(ctx.node, path[0] if path[0] in tree else self.stand_in(tree))
+
+    def stand_in(self, tree: Rooted) -> str:
+        """Who takes the place of a source that has gone."""
+        return tree.root
 
     def _place(self, ctx: Context, key: Key, stream: Stream) -> None:
         """Find who is behind us now, and tell those that are new where the stream begins for them."""
@@ -329,8 +334,7 @@ class Reliable(Multicast[S]):
         key = (last(missing.source), missing.incarnation)
         stream = self.streams.get(key)
         if stream is None:
-            stream = Stream(missing.source)
-            if self.upstream(ctx, stream) is None and self.group.current(ctx):
+            if self._ends(ctx, Stream(missing.source)):
                 ctx.send(sender, Gone(missing.source, missing.incarnation))
             elif key in self._ended:
                 self._tell(ctx, key, self.open(ctx, key, missing.source), sender)
@@ -339,7 +343,7 @@ class Reliable(Multicast[S]):
             self._tell(ctx, key, stream, sender)
         for first, count in missing.numbers:
             for number in range(first, first + min(count, MAX_ASKED)):
-                parcel = stream.held.get(number)
+                parcel = self.find(stream, key, number)
                 if parcel is not None:
                     self.repaired += 1
                     self.repaired_own += key[0] == ctx.node
@@ -347,9 +351,21 @@ class Reliable(Multicast[S]):
                 elif number < stream.base:
                     self._tell(ctx, key, stream, sender)
                     break
+                elif number > stream.high and self._ends(ctx, stream):
+                    ctx.send(sender, Gone(missing.source, missing.incarnation))
+                    break
                 elif stream.next and number < stream.next and len(stream.wanted) < self.settings.send_window:
                     stream.wanted.setdefault(number, set()).add(sender)
         self._tick(ctx)
+
+    def find(self, stream: Stream, key: Key, number: int) -> Parcel | None:
+        """A parcel that somebody behind us lacks."""
+        return stream.held.get(number)
+
+    def _ends(self, ctx: Context, stream: Stream) -> bool:
+        """Whether nobody else can have what is not here."""
+        alone = self.upstream(ctx, stream) is None and self.group.current(ctx)
+        return alone and (not self.begins(ctx, stream) or stream.next == 0)
 
     @on(Gone)
     def source_gone(self, ctx: Context, gone: Gone, sender: str) -> None:

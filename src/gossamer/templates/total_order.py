@@ -14,12 +14,16 @@ from gossamer.core.names import last, nanoseconds
 from gossamer.core.parcel import Header, Parcel, make_body
 from gossamer.core.receipt import PROOF_BYTES, Stamp
 from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, TOTAL_ORDER
+from gossamer.core.trace import ORDERED
+from gossamer.core.wire import decode
 from gossamer.overlay.council import NONE, Council
 from gossamer.overlay.councilwords import (
     Ask,
     Copied,
     Copy,
     Entry,
+    Fetch,
+    Fetched,
     Found,
     Founded,
     History,
@@ -31,6 +35,7 @@ from gossamer.overlay.councilwords import (
     Welcome,
 )
 from gossamer.overlay.founding import Founding
+from gossamer.overlay.grouptree import Rooted
 from gossamer.overlay.keeper import CouncilSettings, Keeper
 from gossamer.overlay.post import Post, Relay, Relayed
 from gossamer.overlay.stream import Key, Stream
@@ -78,15 +83,15 @@ S = TypeVar("S", bound=TotalOrderSettings)
 class TotalOrder(Reliable[S]):
     """Reliable with one order for all: the rendezvous node gives every parcel its place.
 
-    Parcels travel as in reliable; so does the order, as a stream of its own. A parcel is delivered when it
-    and its place have come and all places before it are done. A place is told only after a majority of a
-    few seats has written it down, so that whoever takes over from a sequencer that died goes on from the same
-    order, and a sequencer that was cut off tells nothing new.
+    Parcels travel as in reliable; so does the order, as a stream of its own. A parcel waits in its window
+    until its place has come and all places before it are done. A place is told only after a majority of a few
+    seats has written it down and has the parcel, so that whoever takes over from a sequencer that died goes on
+    from the same order, and a sequencer that was cut off tells nothing new.
 
     Promises: at most once, gap-free per source, and the same order for all members.
     Costs: what reliable costs; per parcel a place in the order, many places to a message; a round trip from
         the sequencer to the nearest majority of the seats before delivery; a few messages per second between
-        the seats. Publishers wait until their parcels have a place.
+        the seats. Windows hold parcels until everybody has delivered them.
     Needs: what reliable needs, and a majority of the seats; without one nothing is delivered.
     """
 
@@ -97,122 +102,146 @@ class TotalOrder(Reliable[S]):
     def __init__(self, settings: S) -> None:
         super().__init__(settings)
         self.post = Post(self.group.way, settings.repair)
+        self.keeper = self.make_keeper()
         self.council = Council(
             CouncilSettings(settings.seats, settings.repair, settings.heartbeat, settings.patience),
             live=self.group.live,
             send=self.post.send,
-            decided=self._decided,
+            decided=self.decided,
             elected=self._elected,
-            keeper=self.keeper(),
+            keeper=self.keeper,
         )
         self.founding = Founding(self.council)
         self.history = NONE
         self.next = 0
         """The index that is done next; 0 while the beginning is not known."""
         self.places: dict[int, Entry] = {}
-        self.arrived: dict[Key, dict[int, tuple[Parcel, str | None]]] = {}
-        """Parcels in order per source, without a place or before their turn."""
-        self.done: dict[Key, int] = {}
+        self.sequencer = (0, "")
+        """Term and node of whoever told the order last."""
+        self._heard: dict[Key, deque[tuple[int, int]]] = {}
+        """Parcels of orders that are not done, each with the last index in it."""
         self._proposed: dict[Key, int] = {}
         self._told = 0
         """The index up to which this node, as sequencer, has told the order."""
         self._number = 0
-        self._indexes: deque[tuple[int, int]] = deque()
-        """Parcels of the order on their way, each with the last index in it."""
         self._stuck = (0, 0)
 
-    def keeper(self) -> Keeper:
+    def make_keeper(self) -> Keeper:
         """How seats keep their record."""
-        return Keeper()
+        return Keeper(self.at_hand)
+
+    def at_hand(self, key: Key, number: int) -> Parcel | None:
+        """A parcel that has arrived and waits for its place."""
+        stream = self.streams.get(key)
+        return stream.held.get(number) if stream else None
 
     # parcels and places
 
     def begins(self, ctx: Context, stream: Stream) -> bool:
         return last(stream.address) in (ctx.node, MARK + ctx.node)
 
+    def stand_in(self, tree: Rooted) -> str:
+        return self.sequencer[1] if self.sequencer[1] in tree else tree.root
+
+    def find(self, stream: Stream, key: Key, number: int) -> Parcel | None:
+        return super().find(stream, key, number) or self.keeper.find(key, number)
+
     def open(self, ctx: Context, key: Key, address: str, first: int = 0) -> Stream:
         stream = super().open(ctx, key, address, first)
-        if on_backbone(ctx) and address.partition("/")[0] == ctx.node and key[0][0] != MARK:
-            stream.settled = self.done.get(key, 0)  # kept, for whoever sequences, until it has a place
+        if key[0][0] == MARK:
+            stream.settled = 0  # acknowledged when its places are done
         return stream
 
+    def turn(self, ctx: Context, parcel: Parcel) -> bool:
+        stamp = parcel.stamp
+        if stamp.node[0] == MARK:
+            return True
+        place = self.places.get(self.next)
+        return place is not None and (place.source, place.incarnation, place.sequence) == (
+            stamp.source,
+            stamp.incarnation,
+            stamp.sequence,
+        )
+
+    def advance(self, ctx: Context, stream: Stream, sender: str | None) -> None:
+        super().advance(ctx, stream, sender)
+        if self.council.record is not None:
+            if self.council.leads and not last(stream.address).startswith(MARK):
+                self._propose(ctx)
+            self.keeper.entries(ctx, self.council)
+        self._go_on(ctx, sender)
+
     def in_order(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
-        key = parcel.stamp.key
-        if key[0][0] == MARK:
+        if parcel.stamp.node[0] == MARK:
             self._hear(ctx, parcel)
-        elif parcel.stamp.sequence > self.done.get(key, 0):
-            self.arrived.setdefault(key, {})[parcel.stamp.sequence] = (parcel, sender)
-            if self.council.leads:
-                self._propose(ctx, key)
-        self._go_on(ctx)
+        else:
+            self._pass()
+            super().in_order(ctx, parcel, sender)
 
     def _hear(self, ctx: Context, parcel: Parcel) -> None:
         """The order goes on."""
         order = _decode(parcel.payloads[0])
+        heard = self._heard.setdefault(parcel.stamp.key, deque())
         if order.history < self.history:
+            heard.append((parcel.stamp.sequence, 0))
             return
         if order.history > self.history:
-            self.history, self.next, self.places = order.history, 0, {}
-            self.council.hear_of(order.history)
+            self._change(ctx, order)
         self.next = self.next or order.first
         for index, entry in enumerate(order.entries, order.first):
             if index >= self.next:
                 self.places[index] = entry
             self.founding.hear(order.history, entry.seats)
+        heard.append((parcel.stamp.sequence, order.first + len(order.entries) - 1))
+        term = order.entries[-1].term if order.entries else 0
+        self.sequencer = max(self.sequencer, (term, parcel.stamp.source.partition("/")[0]))
 
-    def _go_on(self, ctx: Context) -> None:
+    def _change(self, ctx: Context, order: Order) -> None:
+        """Another history goes on from the same order, or begins one anew."""
+        self.history, self.places, self.sequencer = order.history, {}, (0, "")
+        self.council.hear_of(order.history)
+        if order.first > self.next > 0:
+            self._jump(ctx, order.first)
+
+    def _pass(self) -> None:
+        self.places.pop(self.next, None)
+        self.next += 1
+
+    def _go_on(self, ctx: Context, sender: str | None) -> None:
         """Do what is next, as far as it has come."""
-        while self.next in self.places and self._do(ctx, self.places[self.next]):
-            del self.places[self.next]
-            self.next += 1
+        while (place := self.places.get(self.next)) is not None:
+            if place.source and not self._deliver(ctx, place, sender):
+                break
+            if self.places.get(self.next) is place:
+                self._pass()
+        for key, heard in self._heard.items():
+            stream, before = self.streams.get(key), heard[0][0] if heard else 0
+            while heard and heard[0][1] < self.next:
+                number, _ = heard.popleft()
+                if stream is not None:
+                    stream.settled = max(stream.settled, number)
+            if stream is not None and stream.settled >= before > 0:
+                self._release(ctx, stream)
+                self._tick(ctx)
 
-    def _do(self, ctx: Context, entry: Entry) -> bool:
-        """Deliver the parcel whose place is next; False if it has not come."""
-        if not entry.source:
-            return True
-        key, number = (last(entry.source), entry.incarnation), entry.sequence
-        arrived = self.arrived.get(key, {})
-        if number not in arrived:
-            return self._passed(ctx, key, entry)
-        for earlier in [each for each in arrived if each < number]:
-            ctx.drop(arrived.pop(earlier)[0], "placed before this node joined")
-            if key in self.done:
-                ctx.gap(key[0])
-        parcel, sender = arrived.pop(number)
-        self._settled(ctx, key, number)
-        self.deliver(ctx, self.next, parcel, sender)
-        return True
-
-    def deliver(self, ctx: Context, index: int, parcel: Parcel, sender: str | None) -> None:
-        """A parcel whose turn it is, among all sources."""
-        super().in_order(ctx, parcel, sender)
-
-    def _passed(self, ctx: Context, key: Key, entry: Entry) -> bool:
-        """Whether a parcel that is not here has been delivered, or was before this node's time."""
+    def _deliver(self, ctx: Context, place: Entry, sender: str | None) -> bool:
+        """Deliver the parcel of a place, unless that was before this node's time; False if it is not here."""
+        key, number = (last(place.source), place.incarnation), place.sequence
         stream = self.streams.get(key)
-        upto = stream.next if stream else self._ended.get(key, 0)
-        if entry.sequence < upto or entry.sequence <= self.done.get(key, 0):
-            self._settled(ctx, key, entry.sequence)
+        if number < (stream.next if stream else self._ended.get(key, 0)):
             return True
         if stream is None:
-            self.open(ctx, key, entry.source)
+            stream = self.open(ctx, key, place.source)
             self._tick(ctx)
-        return False
-
-    def _settled(self, ctx: Context, key: Key, number: int) -> None:
-        self.done[key] = max(number, self.done.get(key, 0))
-        if not self.arrived.get(key):
-            self.arrived.pop(key, None)
-        stream = self.streams.get(key)
-        if stream is not None and stream.settled < number:
-            stream.settled = number
-            self._release(ctx, stream)
-            self._tick(ctx)
-
-    def forget(self, key: Key) -> None:
-        super().forget(key)
-        if key not in self.arrived:
-            self.done.pop(key, None)
+        if stream.next == 0:
+            return False
+        if stream.next < number:
+            if stream.begun:
+                ctx.gap(key[0])
+            for parcel in stream.skip(number):
+                ctx.drop(parcel, "without a place")
+        super().advance(ctx, stream, sender)
+        return stream.next > number
 
     def _beat(self, ctx: Context, key: Key, stream: Stream) -> bool:
         busy = super()._beat(ctx, key, stream)
@@ -224,17 +253,23 @@ class TotalOrder(Reliable[S]):
 
     def _skip(self, ctx: Context) -> None:
         """What is next has not come for too long, and will not: go on behind it, and say so."""
-        entry = self.places.pop(self.next, None)
-        if entry is not None:
-            key = (last(entry.source), entry.incarnation)
-            self._settled(ctx, key, entry.sequence)
-            ctx.gap(key[0])
-            self.next += 1
+        place = self.places.get(self.next)
+        if place is None:
+            self._jump(ctx, min(self.places))
         else:
-            self.next = min(self.places)
-            for name in sorted({key[0] for key in self.done}):
-                ctx.gap(name)
-        self._go_on(ctx)
+            key = (last(place.source), place.incarnation)
+            stream = self.streams.get(key)
+            if stream is not None and stream.next <= place.sequence:
+                stream.skip(place.sequence + 1)
+            ctx.gap(key[0])
+            self._pass()
+        self._go_on(ctx, None)
+
+    def _jump(self, ctx: Context, index: int) -> None:
+        """Places are missing: whatever they were for is missing too."""
+        self.next = index
+        for name in sorted({key[0] for key in self.streams if key[0][0] != MARK}):
+            ctx.gap(name)
 
     # sequencing
 
@@ -242,22 +277,25 @@ class TotalOrder(Reliable[S]):
         assert self.council.record is not None
         self._proposed = self.council.record.positions()
         self._told = max(self.council.settled, self.council.record.base)
-        for key in sorted(self.arrived):
-            self._propose(ctx, key)
-        self._tell_order(ctx)
+        self._propose(ctx)
+        self.tell_order(ctx)
 
-    def _propose(self, ctx: Context, key: Key) -> None:
-        for number, (parcel, _) in sorted(self.arrived[key].items(), key=lambda item: item[0]):
-            if number > self._proposed.get(key, 0):
-                self._proposed[key] = number
-                entry = Entry(self.council.term, parcel.stamp.source, key[1], number)
-                self.council.propose(ctx, entry)
+    def _propose(self, ctx: Context) -> None:
+        """Give places to parcels that have arrived in the order of their source."""
+        for key, stream in tuple(self.streams.items()):
+            if key[0][0] != MARK and stream.next:
+                number = max(self._proposed.get(key, 0), stream.next - 1) + 1
+                while number in stream.held:
+                    self._proposed[key] = number
+                    self.council.propose(ctx, Entry(self.council.term, stream.address, key[1], number))
+                    number += 1
 
-    def _decided(self, ctx: Context) -> None:
+    def decided(self, ctx: Context) -> None:
+        """More places are decided."""
         if self.council.leads:
-            self._tell_order(ctx)
+            self.tell_order(ctx)
 
-    def _tell_order(self, ctx: Context) -> None:
+    def tell_order(self, ctx: Context) -> None:
         """Tell everybody what is decided, unless too much of the order is on its way."""
         council, record = self.council, self.council.record
         key = (MARK + ctx.node, ctx.incarnation)
@@ -265,28 +303,32 @@ class TotalOrder(Reliable[S]):
             stream = self.streams.get(key) or self.open(ctx, key, f"{ctx.node}/{key[0]}", 1)
             if len(stream.held) >= self.settings.send_window:
                 return
-            count = min(MAX_PLACES, council.decided - self._told)
-            order = Order(council.history, self._told + 1, record.entries(self._told + 1, count))
+            first, count = self._told + 1, min(MAX_PLACES, council.decided - self._told)
+            order = Order(council.history, first, record.entries(first, count))
             self._told += count
             self._number += 1
+            for index, entry in enumerate(order.entries, first):
+                if entry.source:
+                    source = (last(entry.source), entry.incarnation)
+                    ctx.note(ORDERED, index, source, entry.sequence, council.history[1])
             stamp = Stamp(stream.address, ctx.incarnation, self._number, self._number, 1, NO_PROOF)
             body, split = make_body([_encode(order)], [])
-            self._indexes.append((self._number, self._told))
             self.launch(ctx, Parcel(Header(ctx.id, stamp, ctx.now, split), body))
 
     def _release(self, ctx: Context, stream: Stream) -> None:
+        before = stream.low
         super()._release(ctx, stream)
-        if last(stream.address) == MARK + ctx.node and self.council.leads:
-            while self._indexes and self._indexes[0][0] < stream.low:
-                self.council.settle(self._indexes.popleft()[1])
-            self._tell_order(ctx)
+        if stream.low > before and last(stream.address) == MARK + ctx.node and self.council.leads:
+            heard = self._heard.get((MARK + ctx.node, ctx.incarnation))
+            self.council.settle(heard[0][1] - 1 if heard else self.next - 1)
+            self.tell_order(ctx)
 
     def stays(self, ctx: Context) -> bool:
         return super().stays(ctx) or self.council.seated(ctx)
 
     # the council
 
-    @on(Ask, Vote, Copy, Copied, Stranger, Welcome, Lead, Found, Founded)
+    @on(Ask, Vote, Copy, Copied, Stranger, Welcome, Lead, Fetch, Fetched, Found, Founded)
     def letter(self, ctx: Context, letter: Letter, sender: str) -> None:
         if letter.to != ctx.node:
             self.post.send(ctx, letter)
@@ -296,9 +338,27 @@ class TotalOrder(Reliable[S]):
                 self.founding.asked(ctx, letter)
             case Founded():
                 self.founding.answered(ctx, letter)
+            case Fetched():
+                self._fetched(ctx, letter)
             case _:
                 self.council.hear(ctx, letter)
         self._settle(ctx)
+
+    def _fetched(self, ctx: Context, fetched: Fetched) -> None:
+        """Another seat has the parcel of an entry."""
+        record, parcel = self.council.record, decode(fetched.parcel)
+        if record is None or not isinstance(parcel, Parcel) or not record.base < fetched.index <= record.last:
+            return
+        entry, stamp = record.entry(fetched.index), parcel.stamp
+        if (entry.source, entry.incarnation, entry.sequence) == (
+            stamp.source,
+            stamp.incarnation,
+            stamp.sequence,
+        ):
+            self.keeper.put(fetched.index, parcel)
+            self.keeper.entries(ctx, self.council)
+            if self.council.leads:
+                self.on_parcel(ctx, parcel, fetched.origin)
 
     @on(Relay)
     def relay(self, ctx: Context, relay: Relay, sender: str) -> None:
@@ -311,13 +371,14 @@ class TotalOrder(Reliable[S]):
 
     def on_timer(self, ctx: Context, name: str) -> None:
         match name:
-            case "post":
-                self.post.timer(ctx)
             case "council":
                 self.council.timer(ctx)
+                self._settle(ctx)
             case "found":
                 self.founding.timer(ctx)
                 self._settle(ctx)
+            case "post":
+                self.post.timer(ctx)
             case _:
                 super().on_timer(ctx, name)
 
