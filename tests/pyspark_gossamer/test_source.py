@@ -1,0 +1,167 @@
+"""``format("gossamer")`` as Spark sees it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.types import StructType
+
+from gossamer.core.errors import ConfigError, StorageError
+from gossamer.simulator.scenario import run
+from gossamer.simulator.script import Channel, Publish, Scenario, Subscribe
+from gossamer.simulator.topology import Network
+from gossamer.storage.archive import Archive
+from gossamer.storage.log import Log
+from gossamer.traces.writer import read
+from pyspark_gossamer import DefaultSource
+
+from .frames import CHANNEL, Source, folder_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return folder_of(tmp_path)
+
+
+def source(**options: str) -> DefaultSource:
+    return DefaultSource(options)
+
+
+def numbers(events: DataFrame) -> list[int]:
+    return sorted(int(row.payload) for row in events.select("payload").collect())
+
+
+# without Java
+
+
+def test_a_stream_is_cut_into_batches_of_so_many_events(folder: Path) -> None:
+    with Log(folder) as log:
+        log.append(Source().parcels(10, events=2))
+        opened = source(path=str(folder), maxRows="6")
+        reader = opened.streamReader(opened.schema())
+        start = reader.initialOffset()
+        assert start == {"position": 0}
+        assert reader.getDefaultReadLimit() == ReadMaxRows(6)
+        assert reader.latestOffset(start, ReadMaxRows(6)) == {"position": 3}
+        assert reader.latestOffset({"position": 3}, ReadMaxRows(1)) == {"position": 4}
+        assert reader.latestOffset(start, ReadAllAvailable()) == {"position": 10}
+        assert reader.latestOffset({"position": 10}, ReadMaxRows(6)) == {"position": 10}
+        assert reader.partitions({"position": 4}, {"position": 4}) == []
+
+
+def test_what_comes_after_available_now_was_said_is_not_part_of_it(folder: Path) -> None:
+    with Log(folder) as log:
+        parcels = Source()
+        log.append(parcels.parcels(3))
+        opened = source(path=str(folder))
+        reader = opened.streamReader(opened.schema())
+        reader.prepareForTriggerAvailableNow()
+        log.append(parcels.parcels(3))
+        assert reader.latestOffset({"position": 0}, ReadAllAvailable()) == {"position": 3}
+        assert reader.latestOffset({"position": 3}, ReadAllAvailable()) == {"position": 3}
+        assert reader.latestOffset({"position": 5}, ReadAllAvailable()) == {"position": 5}
+
+
+@pytest.mark.parametrize(("start", "position"), [("earliest", 0), ("latest", 3), ("2", 2)])
+def test_a_stream_begins_where_one_says(folder: Path, start: str, position: int) -> None:
+    with Log(folder) as log:
+        log.append(Source().parcels(3))
+        opened = source(path=str(folder), start=start)
+        assert opened.streamReader(opened.schema()).initialOffset() == {"position": position}
+
+
+def test_a_checkpoint_of_another_log_is_noticed(folder: Path) -> None:
+    with Log(folder) as log:
+        log.append(Source().parcels(3))
+        opened = source(path=str(folder))
+        with pytest.raises(StorageError, match="not the log that the checkpoint is about"):
+            opened.streamReader(opened.schema()).latestOffset({"position": 9}, ReadAllAvailable())
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ({}, "path"),
+        ({"kind": "tables"}, "kind"),
+        ({"missing": "ignore"}, "missing"),
+        ({"maxRows": "-1"}, "maxRows"),
+        ({"partitionRecords": "0"}, "partitionRecords"),
+        ({"start": "now"}, "start"),
+    ],
+)
+def test_an_option_that_cannot_be_is_named(folder: Path, options: dict[str, str], key: str) -> None:
+    with Log(folder):
+        path = {} if key == "path" else {"path": str(folder)}
+        opened = source(**path, **options)
+        with pytest.raises(ConfigError) as caught:
+            opened.streamReader(StructType())
+    assert caught.value.key == key
+
+
+# with Spark
+
+
+def test_a_history_is_read_without_registering_anything(
+    spark: SparkSession, folder: Path, tmp_path: Path
+) -> None:
+    with Log(folder) as log:
+        parcels = Source()
+        for _ in range(2):
+            log.append(parcels.parcels(5, events=3))
+            log.seal()
+        place = Path(Archive(tmp_path / "archive", "b1").put(CHANNEL, log)[0]).parent
+        log.trim(5)
+        log.append(parcels.parcels(1))
+        events = spark.read.format("gossamer").option("archive", str(place)).load(str(folder))
+        assert numbers(events) == list(range(1, 32))
+        assert events.filter("position >= 5").count() == 16
+        assert {row.channel for row in events.select("channel").distinct().collect()} == {CHANNEL}
+        assert spark.read.format("gossamer").load(str(place)).count() == 30
+
+
+def test_traces_are_what_the_writer_wrote(spark: SparkSession, tmp_path: Path) -> None:
+    scenario = Scenario(
+        Network("line", nodes=2),
+        2.0,
+        name="small",
+        channel=(Channel("news", "multicast"),),
+        publish=(Publish("news", 20.0),),
+        subscribe=(Subscribe("news"),),
+    )
+    result = run(scenario, 1, tmp_path)
+    rows = spark.read.format("gossamer").load(str(tmp_path))
+    assert rows.count() == result.rows
+    assert {row.run for row in rows.select("run").distinct().collect()} == {"small-1"}
+    want = read(tmp_path).to_pylist()
+    assert [row.asDict() for row in rows.drop("run").orderBy("node", "position").collect()] == sorted(
+        want, key=lambda row: (row["node"], row["position"])
+    )
+
+
+def test_a_stream_goes_on_from_its_checkpoint(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    def follow() -> list[int]:
+        events = spark.readStream.format("gossamer").option("maxRows", "20").load(str(folder))
+        query = (
+            events.writeStream.format("parquet")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start(str(tmp_path / "out"))
+        )
+        query.awaitTermination()
+        sizes = [progress["numInputRows"] for progress in query.recentProgress]
+        assert max(sizes) <= 20
+        return numbers(spark.read.parquet(str(tmp_path / "out")))
+
+    with Log(folder) as log:
+        parcels = Source()
+        log.append(parcels.parcels(15, events=3))
+        assert follow() == list(range(1, 46))
+        log.seal()
+        log.append(parcels.parcels(5, events=3))
+        assert follow() == list(range(1, 61))
