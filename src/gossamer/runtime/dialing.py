@@ -67,8 +67,9 @@ class Dialer:
     def _addresses(self, peer: str) -> tuple[str, ...]:
         for name in (NODES, CONTACTS):
             known: dict[str, tuple[str, ...]] = self._host.engine.containers.get(name) or {}
-            if known.get(peer):
-                return known[peer]
+            found = tuple(each for each in known.get(peer, ()) if not self._host.neighbours.meets(each))
+            if found:
+                return found
         return ()
 
     async def _open(self, peer: str, addresses: tuple[str, ...]) -> None:
@@ -111,7 +112,7 @@ class Opener:
             self._around.spawn(self._open(link))
 
     def _missing(self, link: Link) -> list[str]:
-        """Addresses to dial: of what bindings ask for, and of what was open once."""
+        """Addresses to dial, for what bindings ask for and for what was open once."""
         hello = link.hello
         wanted = dict(link.dialled)
         for scheme in asked_for(self._around.bindings, hello.role):
@@ -119,6 +120,9 @@ class Opener:
             wanted.setdefault(scheme, next(listens, ""))
         for strand in link.strands:
             wanted.pop(strand.transport, None)
+        if all(strand.connection.group for strand in link.strands):
+            # two that met in a group: what is essential needs a connection of their own
+            wanted.setdefault("", next((each for each in hello.listens if not self._around.meets(each)), ""))
         return [
             each
             for each in wanted.values()

@@ -95,6 +95,7 @@ class Link:
         strand.link = None
         self.refusal = strand.refusal
         self.reconsider()
+        self._before = {key: each for key, each in self._before.items() if each is not strand}
         if not self.strands:
             self.gone.set()
 

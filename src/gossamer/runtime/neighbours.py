@@ -263,8 +263,9 @@ class Neighbours:
         engine, host = self._engine, self._host
         for name, value in surroundings(engine, self.links, self.listens, self._fixed).items():
             host.do(engine.set(self.now(), name, value))
+        alike = None if self.bindings else self.parcel_bytes("")
         for channel in engine.channels:
-            engine.instance(channel).sealer.limit = self.parcel_bytes(channel)
+            engine.instance(channel).sealer.limit = alike or self.parcel_bytes(channel)
         connections = [strand.connection for link in self.links.values() for strand in link.strands]
         host.max_event = max((each.max_frame for each in connections), default=MAX_FRAME)
         if engine.address != self._address:
