@@ -14,7 +14,7 @@ are done, the driver writes the batch down, publishes it, waits until every even
 client of the same node, publishes again what did not, and commits. A batch that was committed is skipped
 when Spark comes with it again. If the driver is killed in between, the next one goes on behind the last event
 that was seen to arrive, so at most ``chunk`` events can go out twice, with the same four attributes. With
-``history`` it looks there first, and repeats none that is there; ``once`` drops the others from what was read.
+``history`` it looks there first and repeats none that is there; ``once`` drops the others when they are read.
 
 Options:
 
