@@ -105,6 +105,7 @@ def _prepare(master: str, settings: dict[str, str], quick: bool) -> None:
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings.setdefault("spark.driver.memory", f"{_memory()}m")
+        settings.setdefault("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
 
 
 def _got(builder: SparkSession.Builder, settings: Mapping[str, str], where: str) -> SparkSession:

@@ -1,0 +1,1 @@
+"""Does a run keep what its channels promised? One module per promise."""

@@ -1,0 +1,30 @@
+"""All audits, by the promise that they check."""
+
+from __future__ import annotations
+
+from gossamer.pipeline.audit import (
+    accounting,
+    at_most_once,
+    causal,
+    deadline,
+    durable,
+    exactly_once,
+    feedback,
+    gap_free,
+    total_order,
+)
+
+AUDITS = {
+    module.AUDIT.promise: module.AUDIT
+    for module in (
+        at_most_once,
+        exactly_once,
+        gap_free,
+        causal,
+        total_order,
+        durable,
+        deadline,
+        feedback,
+        accounting,
+    )
+}

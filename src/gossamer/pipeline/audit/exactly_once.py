@@ -1,0 +1,53 @@
+"""Exactly once: a subscription gets each number of a source once, between the lowest and the highest it gets.
+
+Order does not matter here. A violation is a delivery that repeats events, as in at-most-once, or a hole: its
+number is the first that is missing, its instant that of the delivery behind the hole. One with criteria is
+not asked about holes, nor is one whose trace has holes itself.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as sf
+
+from gossamer.pipeline.audit.at_most_once import AtMostOnce, repeated
+from gossamer.pipeline.audit.promise import Audit, Found
+from gossamer.pipeline.audit.relations import SEAT, STREAM, choosy, deliveries, violations
+from gossamer.pipeline.audit.segment import Known
+
+PROMISE = "exactly-once"
+
+
+def query(rows: DataFrame) -> DataFrame:
+    """No number twice, none missing in between."""
+    by_number = Window.partitionBy(*STREAM).orderBy("first", "position")
+    end = sf.col("first") + sf.col("count")
+    wanted = sf.max(end).over(by_number.rowsBetween(Window.unboundedPreceding, -1))
+    given = deliveries(rows, PROMISE).withColumn("wanted", wanted)
+    torn = rows.where(sf.col("stretch") > 0).select("run", "node", "incarnation").distinct()
+    holes = given.where(sf.col("first") > sf.col("wanted"))
+    holes = holes.join(torn, ["run", "node", "incarnation"], "left_anti")
+    holes = holes.join(choosy(rows), [*SEAT], "left_anti")
+    missing = sf.format_string("number %d too", "wanted")
+    return repeated(rows, PROMISE).unionByName(violations(holes, PROMISE, "wanted", missing))
+
+
+class ExactlyOnce(AtMostOnce):
+    """Remembers which numbers each stream has had, and at the end looks for holes."""
+
+    def __init__(self) -> None:
+        super().__init__(PROMISE)
+
+    def end(self, known: Known) -> list[Found]:
+        found: list[Found] = []
+        for stream, spans in self.coverage.streams.items():
+            node, incarnation, channel, peer, source, life = stream
+            if known.choosy(stream[:4]) or known.torn((node, incarnation)):
+                continue
+            for missing, at in zip(spans.ends, spans.begins[1:], strict=False):
+                expected = f"number {missing} too"
+                found.append((channel, node, incarnation, peer, source, life, missing, at, expected))
+        return found
+
+
+AUDIT = Audit(PROMISE, query, ExactlyOnce)
