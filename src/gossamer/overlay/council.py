@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from gossamer.core.context import Context
 from gossamer.core.names import NANOSECONDS, nanoseconds
+from gossamer.core.parcel import Parcel
 from gossamer.core.wire import encode
 from gossamer.overlay.councilwords import (
     Ask,
@@ -89,6 +90,7 @@ class Council:
         self._votes: set[Seat] | None = None
         """Votes for this node while it stands."""
         self.leadership: Leadership | None = None
+        self._former = ""
         self.lives: dict[str, int] = {}
         """Lives of nodes that told they are strangers."""
         self._answer: tuple[str, int] | None = None
@@ -140,7 +142,7 @@ class Council:
         elif self._votes is not None:
             self._canvass(ctx)
         if self.record is not None:
-            self._ask_for_parcels(ctx)
+            self._ask_for_parcels(ctx, self.record)
             self._sleep(ctx)
 
     def _patience(self, ctx: Context) -> int:
@@ -185,6 +187,7 @@ class Council:
 
     def _follow(self, term: int) -> None:
         """A later term has begun."""
+        self._former = self.leader or self._former
         self.term, self.voted, self.leader = term, "", ""
         self.leadership = self._votes = None
 
@@ -257,7 +260,7 @@ class Council:
 
     def _win(self, ctx: Context) -> None:
         self._votes, self.leader = None, ctx.node
-        self.leadership = Leadership(self)
+        self.leadership = Leadership(self, self._former)
         self._tell_elected(ctx)
         self.propose(ctx, Entry(self.term))
 
@@ -273,6 +276,7 @@ class Council:
         """Write an entry; it is decided once a majority has it."""
         assert self.record is not None
         self.record.append(entry)
+        self.keeper.gather(self.record, self.decided)
         self.keeper.entries(ctx, self)
         if self.leadership is not None:
             self.leadership.spread(ctx)
@@ -293,10 +297,11 @@ class Council:
         """What a majority has, of this term, is decided."""
         assert self.record is not None
         assert self.leadership is not None
-        index = self.leadership.majority(ctx)
+        index = self.leadership.decided(ctx)
         if index > self.decided and self.record.term(index) == self.term:
             self.decided = index
-            self._tell_decided(ctx)
+            self.keeper.gather(self.record, self.decided)
+        self._tell_decided(ctx)
 
     def kept(self, ctx: Context, index: int) -> None:
         """Entries up to an index are kept here."""
@@ -306,7 +311,7 @@ class Council:
             self._decide(ctx)
         elif self._answer is not None:
             to, upto = self._answer
-            self.write(ctx, Copied, to, min(upto, self.written), True)
+            self.write(ctx, Copied, to, min(upto, self.written), self.keeper.held, True)
 
     def settle(self, index: int) -> None:
         """Everybody has everything up to an index."""
@@ -323,7 +328,7 @@ class Council:
             self.write(ctx, Stranger, copy.origin)
             return
         if copy.term < self.term:
-            self.write(ctx, Copied, copy.origin, record.last, False)
+            self.write(ctx, Copied, copy.origin, record.last, 0, False)
             return
         if copy.term > self.term:
             self._follow(copy.term)
@@ -331,23 +336,25 @@ class Council:
         self.start(ctx)
         known = record.term(copy.index)
         if (known is not None and known != copy.index_term) or copy.index > record.last:
-            self.write(ctx, Copied, copy.origin, min(record.last, max(0, copy.index - 1)), False)
+            self.write(ctx, Copied, copy.origin, min(record.last, max(0, copy.index - 1)), 0, False)
             return
         upto = copy.index + len(copy.entries)
         self._answer = (copy.origin, upto)
         self._merge(record, copy)
-        self.kept(ctx, self.written)
+        self.decided = max(self.decided, min(copy.decided, upto))
+        self.keeper.gather(record, self.decided)
         self.keeper.entries(ctx, self)
-        decided = min(copy.decided, upto)
-        if decided > self.decided:
-            self.decided = decided
-            self._tell_decided(ctx)
+        self._tell_decided(ctx)
         self.settle(copy.settled)
 
-    def _ask_for_parcels(self, ctx: Context) -> None:
+    def arrived(self, ctx: Context) -> None:
+        """Parcels have arrived: entries may have waited for them."""
+        if self.record is not None and self.keeper.gather(self.record, self.decided):
+            self.kept(ctx, self.written)
+
+    def _ask_for_parcels(self, ctx: Context, record: Record) -> None:
         """Ask who leads, or as leader everybody, for the parcels of entries that are here without."""
-        self.keeper.entries(ctx, self)
-        lacking = tuple(self.keeper.lacking(self))
+        lacking = tuple(self.keeper.lacking(record, self.decided))
         names = [self.leader] if self.leader != ctx.node else [name for name, _ in self.seats]
         for name in names:
             if lacking and name not in ("", ctx.node):
@@ -356,8 +363,29 @@ class Council:
     def _fetch(self, ctx: Context, fetch: Fetch) -> None:
         for index in fetch.indexes:
             parcel = self.keeper.get(index)
-            if parcel is not None:
-                self.write(ctx, Fetched, fetch.origin, index, encode(parcel))
+            frame = encode(parcel) if parcel is not None else b""
+            self.write(ctx, Fetched, fetch.origin, index, frame)
+
+    def fetched(self, ctx: Context, index: int, parcel: Parcel | None, origin: str) -> bool:
+        """Whether a parcel that another seat sent, or has not, is that of an entry here."""
+        record = self.record
+        if record is None or not record.base < index <= record.last:
+            return False
+        entry = record.entry(index)
+        if parcel is None:
+            if self.leadership is not None and index in self.keeper.lacking(record, self.decided):
+                self.leadership.without(ctx, index, origin)
+            return False
+        stamp = parcel.stamp
+        if (entry.source, entry.incarnation, entry.sequence) != (
+            stamp.source,
+            stamp.incarnation,
+            stamp.sequence,
+        ):
+            return False
+        self.keeper.put(index, parcel)
+        self.arrived(ctx)
+        return True
 
     def _merge(self, record: Record, copy: Copy) -> None:
         """Take entries that are not here, instead of those that contradict them."""
@@ -366,6 +394,7 @@ class Council:
                 continue
             if index <= record.last:
                 record.cut(index - 1)
+                self.keeper.cut(index - 1)
                 self.written = min(self.written, index - 1)
             record.append(entry)
 
@@ -383,7 +412,7 @@ class Council:
         ):
             self._take(Record(welcome.index, welcome.index_term, welcome.seats, welcome.positions))
             self.start(ctx)
-        self.write(ctx, Copied, welcome.origin, welcome.index, True)
+        self.write(ctx, Copied, welcome.origin, welcome.index, welcome.index, True)
 
     def _stranger(self, ctx: Context, stranger: Stranger) -> None:
         """A node has no record: its life is what counts when it gets a seat."""
@@ -418,5 +447,6 @@ class Council:
     def _take(self, record: Record) -> None:
         self.record = record
         self.decided = self.settled = self.written = record.base
+        self.keeper.cut(0)
         self.leader, self._heard, self._votes = "", self.time, None
         self.leadership, self.lives = None, {}

@@ -30,13 +30,16 @@ Positions = Annotated[tuple[tuple[Name, Number, Number], ...], Meta(max_length=M
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One decision: a parcel of a source comes next, or these have seats from now on, or nothing."""
+    """One decision: a parcel of a source comes next, or these have seats from now on, or an earlier entry is
+    void because nobody has its parcel, or nothing.
+    """
 
     term: Number
     source: Address = ""
     incarnation: Number = 0
     sequence: Number = 0
     seats: Seats = ()
+    voids: Number = 0
 
 
 class Letter(Message, frozen=True):
@@ -74,9 +77,12 @@ class Copy(Letter, frozen=True):
 
 
 class Copied(Letter, frozen=True):
-    """I share your record up to an index; or, not agreed, I might from there on."""
+    """I share your record up to an index, and have all parcels up to another; or, not agreed, I might share it
+    from there on.
+    """
 
     index: Number
+    held: Number
     agreed: bool
 
 
@@ -104,7 +110,7 @@ class Fetch(Letter, frozen=True):
 
 
 class Fetched(Letter, frozen=True):
-    """The parcel of an entry."""
+    """The parcel of an entry; empty if it is not here."""
 
     index: Number
     parcel: Annotated[bytes, Meta(max_length=MAX_FRAME)]
@@ -115,7 +121,11 @@ class Found(Letter, frozen=True):
 
 
 class Founded(Letter, frozen=True):
-    """Go ahead, or not: there may be one. Who had seats in the latest that I know of."""
+    """Go ahead, or not: somebody else asked first. Who had seats in the latest that I know of, and since
+    which index.
+    """
 
     granted: bool
+    latest: History
+    index: Number
     seats: Seats

@@ -1,7 +1,7 @@
 """How a council begins: the rendezvous node asks those that should know of one, and founds it if none does.
 
-Those are the best matches of the channel and whoever is said to have had a seat. Nobody grants it who has a
-record, or knows of seats that may still live; nobody grants it to two at once. So two councils can begin
+Those are the best matches of the channel and whoever is said to have had a seat. It founds none as long as one
+of the seats that are known latest may live, and nobody grants it to two at once. So two councils can begin
 only where nodes that should have been asked were not known yet; then the later history ends the earlier.
 """
 
@@ -24,11 +24,11 @@ GRANT = nanoseconds(15.0)
 
 
 class Founding:
-    """Asks, and answers; ``known`` are history and seats as the order itself told them."""
+    """Asks, and answers; ``known`` are the seats that were told latest: history, index, seats."""
 
     def __init__(self, council: Council) -> None:
         self.council = council
-        self.known: tuple[History, Seats] = (NONE, ())
+        self.known: tuple[History, int, Seats] = (NONE, 0, ())
         self._ticking = False
         self._best: list[str] = []
         self._calm = 0
@@ -36,10 +36,10 @@ class Founding:
         self._answers: dict[str, bool] = {}
         self._granted: tuple[str, int] = ("", 0)
 
-    def hear(self, history: History, seats: Seats) -> None:
+    def hear(self, history: History, index: int, seats: Seats) -> None:
         """Somebody says who has seats."""
-        if seats and history >= self.known[0]:
-            self.known = (history, seats)
+        if seats:
+            self.known = max(self.known, (history, index, seats))
 
     def needed(self, ctx: Context) -> bool:
         """Whether this node should see to it that there is a council: it is the rendezvous, and there is
@@ -69,39 +69,36 @@ class Founding:
 
     def _ask(self, ctx: Context) -> None:
         council, live = self.council, self.council.live(ctx)
-        seats = self._seats()
-        asked = {*self._best, *(name for name, _ in seats)} - {ctx.node}
+        self._remember()
+        asked = {*self._best, *(name for name, _ in self.known[2])} - {ctx.node}
         unanswered = [name for name in sorted(asked) if name not in self._answers and name in live]
         for name in unanswered:
             council.write(ctx, Found, name)
         if unanswered:
             return
         granted, self._answers = all(self._answers.values()), {}
-        if granted and self._dead(seats):
+        if granted and all(council.died(seat) for seat in self.known[2]):
             council.hear_of(self.known[0])
             council.found(ctx)
         else:
             self._rest = LATER
 
-    def _seats(self) -> Seats:
-        council = self.council
-        return council.seats if council.history >= self.known[0] and council.record else self.known[1]
-
-    def _dead(self, seats: Seats) -> bool:
-        """Whether nobody is left who could know what was decided."""
-        return all(self.council.died(seat) for seat in seats)
+    def _remember(self) -> None:
+        """The own record may know of later seats than the order has told."""
+        record = self.council.record
+        if record is not None:
+            self.hear(self.council.history, record.seated, record.seats)
 
     def asked(self, ctx: Context, found: Found) -> None:
         """Somebody would found a council."""
-        council = self.council
-        seats = self._seats()
+        self._remember()
         name, since = self._granted
-        granted = self._dead(seats) and (name in ("", found.origin) or ctx.now - since > GRANT)
+        granted = name in ("", found.origin) or ctx.now - since > GRANT
         if granted:
             self._granted = (found.origin, ctx.now)
-        council.write(ctx, Founded, found.origin, granted, seats)
+        self.council.write(ctx, Founded, found.origin, granted, *self.known)
 
     def answered(self, ctx: Context, founded: Founded) -> None:
         self.council.lives[founded.origin] = founded.life
         self._answers[founded.origin] = founded.granted
-        self.hear(founded.history, founded.seats)
+        self.hear(founded.latest, founded.index, founded.seats)

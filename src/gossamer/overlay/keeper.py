@@ -11,6 +11,7 @@ from gossamer.core.context import Context
 from gossamer.core.names import last
 from gossamer.core.parcel import Parcel
 from gossamer.overlay.councilwords import MAX_FETCHED, Entry
+from gossamer.overlay.record import Record
 from gossamer.overlay.stream import Key
 
 if TYPE_CHECKING:
@@ -31,23 +32,26 @@ class CouncilSettings(msgspec.Struct, frozen=True):
     seats: int = 5
     retry: float = 0.2
     heartbeat: float = 0.5
-    patience: float = 5.0
+    patience: float = 4.0
 
 
 class Keeper:
     """Keeps what a seat must not forget: entries, and the parcels that they are about. Here in memory.
 
-    A seat has an entry only when it has its parcel too, so that what is decided can be delivered even if the
-    source and the leader are gone. Both are kept until everybody has delivered them.
+    A place is told only when a majority of the seats has its parcel, so that what was told can be delivered
+    even if the source and the leader are gone. Both are kept until everybody has delivered them.
 
     at_hand
         Looks for a parcel of a source among those that have arrived.
+    held
+        The index up to which the parcels of all entries are here.
     """
 
     durable = False
     """Whether a later life remembers."""
 
     def __init__(self, at_hand: Callable[[Key, int], Parcel | None]) -> None:
+        self.held = 0
         self._at_hand = at_hand
         self._parcels: dict[int, Parcel] = {}
         self._indexes: dict[tuple[Key, int], int] = {}
@@ -57,22 +61,20 @@ class Keeper:
         then(ctx)
 
     def entries(self, ctx: Context, council: Council) -> None:
-        """Entries were appended, or cut and appended, or parcels arrived: keep what can be kept."""
-        upto = self.gather(council)
-        if upto > council.written:
-            council.kept(ctx, upto)
+        """Entries were appended, or cut and appended; ``council.kept`` is called when they are kept."""
+        assert council.record is not None
+        council.kept(ctx, council.record.last)
 
-    def gather(self, council: Council) -> int:
-        """Take the parcels of entries after the last that is kept; the index up to which all are here."""
-        record = council.record
-        assert record is not None
-        index = max(council.written, record.base)
+    def gather(self, record: Record, decided: int) -> bool:
+        """Take the parcels of entries that have arrived; whether more is held than before."""
+        index = before = max(min(self.held, record.last), record.base)
         while index < record.last:
             entry = record.entry(index + 1)
-            if entry.source and not self._take(index + 1, entry):
+            if entry.source and not record.void(index + 1, decided) and not self._take(index + 1, entry):
                 break
             index += 1
-        return index
+        self.held = index
+        return index > before
 
     def _take(self, index: int, entry: Entry) -> bool:
         key = (last(entry.source), entry.incarnation)
@@ -80,10 +82,9 @@ class Keeper:
         if known is not None and known.stamp.key == key and known.stamp.sequence == entry.sequence:
             return True
         parcel = self._at_hand(key, entry.sequence)
-        if parcel is None:
-            return False
-        self.put(index, parcel)
-        return True
+        if parcel is not None:
+            self.put(index, parcel)
+        return parcel is not None
 
     def put(self, index: int, parcel: Parcel) -> None:
         """The parcel of an entry is here."""
@@ -98,21 +99,27 @@ class Keeper:
         index = self._indexes.get((key, number))
         return None if index is None else self._parcels.get(index)
 
-    def lacking(self, council: Council) -> list[int]:
+    def lacking(self, record: Record, decided: int) -> list[int]:
         """The first entries whose parcels are not here."""
-        record = council.record
-        if record is None:
-            return []
-        start = max(council.written, record.base) + 1
+        start = max(self.held, record.base) + 1
         return [
             index
             for index, entry in enumerate(record.entries(start, 4 * MAX_FETCHED), start)
-            if entry.source and index not in self._parcels
+            if entry.source and index not in self._parcels and not record.void(index, decided)
         ][:MAX_FETCHED]
+
+    def cut(self, index: int) -> None:
+        """Entries after an index are void."""
+        self.held = min(self.held, index)
+        for each in [each for each in self._parcels if each > index]:
+            self._forget(each)
 
     def trim(self, index: int) -> None:
         """Everybody has delivered everything up to an index."""
         for each in [each for each in self._parcels if each <= index]:
-            stamp = self._parcels.pop(each).stamp
-            if self._indexes.get((stamp.key, stamp.sequence)) == each:
-                del self._indexes[stamp.key, stamp.sequence]
+            self._forget(each)
+
+    def _forget(self, index: int) -> None:
+        stamp = self._parcels.pop(index).stamp
+        if self._indexes.get((stamp.key, stamp.sequence)) == index:
+            del self._indexes[stamp.key, stamp.sequence]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gossamer.core.context import Context
+from gossamer.core.names import nanoseconds
 from gossamer.overlay.councilwords import MAX_ENTRIES, Copied, Copy, Entry, Lead, Seat
 from gossamer.overlay.rendezvous import ranking
 from gossamer.overlay.seating import reseat
@@ -18,14 +19,21 @@ class Leadership:
     """Begins with an election and ends with a later term.
 
     waiting
-        Seats that have not answered a letter with entries: at most one such letter is on its way to each, and
-        what is written meanwhile goes with the next.
+        Seats that have not answered: at most one letter with entries is on its way to each, and what is
+        written meanwhile goes with the next.
+    former
+        Who led before, and is silent.
     """
 
-    def __init__(self, council: Council) -> None:
+    def __init__(self, council: Council, former: str) -> None:
         self.waiting: set[str] = set()
         self._council = council
+        self._since = council.time
+        self._heard: dict[str, int] = {former: council.time - nanoseconds(council.settings.patience)}
         self._match: dict[Seat, int] = {}
+        self._held: dict[Seat, int] = {}
+        self._without: dict[int, set[str]] = {}
+        """Entries whose parcels are not here, each with the seats that do not have them either."""
         self._next: dict[str, int] = {}
 
     @property
@@ -47,8 +55,7 @@ class Leadership:
             council.welcome_in(ctx, name)
             return
         entries = record.entries(after + 1, MAX_ENTRIES)
-        if entries:
-            self.waiting.add(name)
+        self.waiting.add(name)
         council.write(ctx, Copy, name, after, term, entries, council.decided, council.settled)
 
     def copied(self, ctx: Context, copied: Copied) -> None:
@@ -57,6 +64,7 @@ class Leadership:
         if copied.index > record.last:
             return
         self.waiting.discard(name)
+        self._heard[name] = self._council.time
         self._council.lives[name] = copied.life
         if not copied.agreed:
             self._next[name] = min(self._next.get(name, copied.index + 1), copied.index + 1)
@@ -64,22 +72,46 @@ class Leadership:
         elif copied.term == self._council.term:
             seat = (name, copied.life)
             self._match[seat] = max(self._match.get(seat, 0), copied.index)
+            self._held[seat] = max(self._held.get(seat, 0), min(copied.held, copied.index))
             self._next[name] = max(self._next.get(name, 0), copied.index + 1)
             if self._next[name] <= record.last:
                 self._copy(ctx, name)
 
-    def majority(self, ctx: Context) -> int:
-        """The index up to which a majority of the seats has everything."""
+    def decided(self, ctx: Context) -> int:
+        """The index up to which a majority of the seats has every entry."""
+        return self._majority(ctx, self._match, self._council.written)
+
+    def told(self, ctx: Context) -> int:
+        """The index up to which a majority has every parcel too, this node among them."""
+        keeper = self._council.keeper
+        return min(keeper.held, self._majority(ctx, self._held, keeper.held))
+
+    def _majority(self, ctx: Context, known: dict[Seat, int], own: int) -> int:
         mine, seats = self._council.seat(ctx), self._record.seats
-        have = sorted(self._council.written if seat == mine else self._match.get(seat, 0) for seat in seats)
+        have = sorted(own if seat == mine else known.get(seat, 0) for seat in seats)
         return have[(len(have) - 1) // 2]
+
+    def without(self, ctx: Context, index: int, name: str) -> None:
+        """A seat does not have the parcel of an entry that this node lacks. If a majority has not, it was
+        never told; and if the source is gone, it never will be.
+        """
+        lacking = self._without.setdefault(index, {ctx.node})
+        lacking.add(name)
+        seats = [each for each, _ in self._record.seats]
+        source = self._record.entry(index).source.partition("/")[0]
+        gone = source not in self._council.live(ctx)
+        if gone and 2 * len(lacking.intersection(seats)) > len(seats):
+            del self._without[index]
+            self._council.propose(ctx, Entry(self._council.term, voids=index))
 
     def steer(self, ctx: Context) -> None:
         """Give seats to those that should have them, one change at a time; leave the lead to the best."""
         council, record = self._council, self._record
-        if record.seated > council.decided or record.term(council.decided) != council.term:
+        settling = record.seated > council.decided or record.term(council.decided) != council.term
+        if settling or council.keeper.held < council.decided:
             return
-        live, wanted = council.live(ctx), council.settings.seats
+        wanted = council.settings.seats
+        live = {name for name in council.live(ctx) if name == ctx.node or not self._silent(name)}
         best = ranking(ctx.id, live, wanted)
         seats = reseat(council.seat(ctx), record.seats, best, live, council.lives, wanted)
         if isinstance(seats, str):
@@ -89,5 +121,12 @@ class Leadership:
             council.propose(ctx, Entry(council.term, seats=seats))
         elif best and best[0] != ctx.node:
             seat = (best[0], dict(seats).get(best[0], -1))
-            if self._match.get(seat) == record.last:
+            if self._match.get(seat) == self._held.get(seat) == record.last:
                 council.write(ctx, Lead, best[0])
+
+    def _silent(self, name: str) -> bool:
+        """Whether a seat has not answered for too long; whoever has none is thought to live."""
+        if name not in dict(self._record.seats):
+            return False
+        silence = self._council.time - self._heard.get(name, self._since)
+        return silence >= nanoseconds(self._council.settings.patience)

@@ -16,7 +16,7 @@ class Record:
         The last index that is summed up and gone, and its term.
     """
 
-    __slots__ = ("_entries", "_positions", "_seated", "_seats", "base", "base_term")
+    __slots__ = ("_entries", "_positions", "_seated", "_seats", "_voids", "base", "base_term")
 
     def __init__(self, base: int, base_term: int, seats: Seats, positions: Positions = ()) -> None:
         self.base = base
@@ -26,6 +26,8 @@ class Record:
         self._entries: list[Entry] = []
         self._seated: list[int] = []
         """Indexes of entries that change the seats."""
+        self._voids: dict[int, int] = {}
+        """Entries that are void, each with the index of the entry that says so."""
 
     @property
     def last(self) -> int:
@@ -60,12 +62,19 @@ class Record:
         self._entries.append(entry)
         if entry.seats:
             self._seated.append(self.last)
+        if entry.voids:
+            self._voids[entry.voids] = self.last
+
+    def void(self, index: int, decided: int) -> bool:
+        """Whether an entry is void, as far as is decided."""
+        return self._voids.get(index, decided + 1) <= decided
 
     def cut(self, index: int) -> None:
         """Entries after an index are void."""
         del self._entries[max(0, index - self.base) :]
         while self._seated and self._seated[-1] > index:
             self._seated.pop()
+        self._voids = {each: by for each, by in self._voids.items() if by <= index}
 
     def compact(self, index: int) -> None:
         """Sum up entries up to an index."""
@@ -80,6 +89,7 @@ class Record:
         _count(self._positions, gone)
         del self._entries[: len(gone)]
         self._seated = [each for each in self._seated if each > index]
+        self._voids = {each: by for each, by in self._voids.items() if each > index}
         self.base = index
 
     def positions(self) -> dict[Key, int]:

@@ -204,6 +204,17 @@ class Stream:
         """Whether somebody behind us lacks something, as far as we know."""
         return any(number is None or number < self.high for number in self.behind.values())
 
+    def quiet(self, begins: bool) -> bool:
+        """Whether there is nothing to do: all have everything, and have said so unless it begins here."""
+        high = self.high
+        return (
+            0 < high < self.low
+            and high < self.next
+            and (begins or self.acked[0] == high)
+            and not self.wanted
+            and not self.waiting
+        )
+
     def silent(self, now: int, patience: int) -> list[str]:
         """Neighbours that lack something and have neither moved nor been reminded for a while."""
         found = []

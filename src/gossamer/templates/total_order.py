@@ -69,12 +69,13 @@ class TotalOrderSettings(ReliableSettings, frozen=True):
     heartbeat
         Seconds between signs of life of the sequencer.
     patience
-        Seconds without one until another seat takes over, unless the backbone knows earlier that it died.
+        Seconds without one until another seat takes over, and after which a seat that does not answer is given
+        to another node, unless the backbone knows earlier that it died.
     """
 
     seats: Annotated[int, Meta(ge=1, le=9)] = 5
     heartbeat: Annotated[float, Meta(gt=0, le=60)] = 0.5
-    patience: Annotated[float, Meta(gt=0, le=600)] = 5.0
+    patience: Annotated[float, Meta(gt=0, le=600)] = 4.0
 
 
 S = TypeVar("S", bound=TotalOrderSettings)
@@ -85,8 +86,8 @@ class TotalOrder(Reliable[S]):
 
     Parcels travel as in reliable; so does the order, as a stream of its own. A parcel waits in its window
     until its place has come and all places before it are done. A place is told only after a majority of a few
-    seats has written it down and has the parcel, so that whoever takes over from a sequencer that died goes on
-    from the same order, and a sequencer that was cut off tells nothing new.
+    seats has written it down and has the parcel, so that whoever takes over from a sequencer that died goes
+    on from the same order, and a sequencer that was cut off tells nothing new.
 
     Promises: at most once, gap-free per source, and the same order for all members.
     Costs: what reliable costs; per parcel a place in the order, many places to a message; a round trip from
@@ -165,10 +166,9 @@ class TotalOrder(Reliable[S]):
 
     def advance(self, ctx: Context, stream: Stream, sender: str | None) -> None:
         super().advance(ctx, stream, sender)
-        if self.council.record is not None:
-            if self.council.leads and not last(stream.address).startswith(MARK):
-                self._propose(ctx)
-            self.keeper.entries(ctx, self.council)
+        if self.council.leads and not last(stream.address).startswith(MARK):
+            self._propose(ctx)
+        self.council.arrived(ctx)
         self._go_on(ctx, sender)
 
     def in_order(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
@@ -191,7 +191,7 @@ class TotalOrder(Reliable[S]):
         for index, entry in enumerate(order.entries, order.first):
             if index >= self.next:
                 self.places[index] = entry
-            self.founding.hear(order.history, entry.seats)
+            self.founding.hear(order.history, index, entry.seats)
         heard.append((parcel.stamp.sequence, order.first + len(order.entries) - 1))
         term = order.entries[-1].term if order.entries else 0
         self.sequencer = max(self.sequencer, (term, parcel.stamp.source.partition("/")[0]))
@@ -296,18 +296,23 @@ class TotalOrder(Reliable[S]):
             self.tell_order(ctx)
 
     def tell_order(self, ctx: Context) -> None:
-        """Tell everybody what is decided, unless too much of the order is on its way."""
-        council, record = self.council, self.council.record
+        """Tell everybody what is decided and kept, unless too much of the order is on its way."""
+        council, record, leads = self.council, self.council.record, self.council.leadership
         key = (MARK + ctx.node, ctx.incarnation)
-        while record is not None and self._told < council.decided:
+        upto = min(council.decided, leads.told(ctx)) if leads else 0
+        while record is not None and self._told < upto:
             stream = self.streams.get(key) or self.open(ctx, key, f"{ctx.node}/{key[0]}", 1)
             if len(stream.held) >= self.settings.send_window:
                 return
-            first, count = self._told + 1, min(MAX_PLACES, council.decided - self._told)
-            order = Order(council.history, first, record.entries(first, count))
+            first, count = self._told + 1, min(MAX_PLACES, upto - self._told)
+            entries = tuple(
+                Entry(entry.term) if record.void(index, council.decided) else entry
+                for index, entry in enumerate(record.entries(first, count), first)
+            )
+            order = Order(council.history, first, entries)
             self._told += count
             self._number += 1
-            for index, entry in enumerate(order.entries, first):
+            for index, entry in enumerate(entries, first):
                 if entry.source:
                     source = (last(entry.source), entry.incarnation)
                     ctx.note(ORDERED, index, source, entry.sequence, council.history[1])
@@ -345,19 +350,10 @@ class TotalOrder(Reliable[S]):
         self._settle(ctx)
 
     def _fetched(self, ctx: Context, fetched: Fetched) -> None:
-        """Another seat has the parcel of an entry."""
-        record, parcel = self.council.record, decode(fetched.parcel)
-        if record is None or not isinstance(parcel, Parcel) or not record.base < fetched.index <= record.last:
-            return
-        entry, stamp = record.entry(fetched.index), parcel.stamp
-        if (entry.source, entry.incarnation, entry.sequence) == (
-            stamp.source,
-            stamp.incarnation,
-            stamp.sequence,
-        ):
-            self.keeper.put(fetched.index, parcel)
-            self.keeper.entries(ctx, self.council)
-            if self.council.leads:
+        """Another seat has the parcel of an entry, or has it not."""
+        parcel = decode(fetched.parcel) if fetched.parcel else None
+        if isinstance(parcel, Parcel) or parcel is None:
+            if self.council.fetched(ctx, fetched.index, parcel, fetched.origin) and parcel is not None:
                 self.on_parcel(ctx, parcel, fetched.origin)
 
     @on(Relay)
