@@ -1,22 +1,23 @@
 """Causal: reliable, and nothing is delivered before what it depends on.
 
 A parcel depends on the earlier ones of its source, and on all that had been delivered at that node, on the
-same channel, when it was sealed. Only the direct dependencies travel: what was delivered there since the
-last parcel, less what another of these depends on itself. If x delivers 5 of b, and then 7 of a that names
-5 of b, the next parcel of x names 7 of a and no more. The parcel of an event that somebody publishes in
-answer to a delivery is sealed after it, so it always names it.
+same channel, when it was sealed. Only direct dependencies are named: what was delivered there since the last
+parcel, less what another of these depends on itself. If x delivers 5 of b, and then 7 of a that names 5 of
+b, the next parcel of x names 7 of a and no more. An event that somebody publishes in answer to a delivery is
+sealed after it, so its parcel names it.
 
-A parcel whose dependencies have not been delivered here waits in the window of its source. It is passed on
-all the same, but not acknowledged, so the window bounds what waits and the source feels it.
+A parcel whose dependencies have not passed here waits in the window of its source. It is sent on all the
+same, but not acknowledged, so the window bounds what waits and the source feels it. Passed is what was
+delivered or has expired, and what stands before the point from which this node delivers a source.
 
-Passed is what was delivered, has expired, or stands before the beginning of its stream here. A dependency
-that cannot be had is given up: after ``patience`` if its source has left the tree, after ``laggard``
-without any movement of its stream in other cases. Should it come later it is not delivered any more, and
-subscribers are told of the gap.
+Who begins in the middle of a stream, or is told of a gap in it, does not know what the parcels depended on
+that it did not see. It asks the neighbour towards the source for its *cut*: how far that one is with every
+source. Nothing that the neighbour delivered depends on anything outside of it. So streams that begin here
+begin behind the cut, and go on once all the others have reached it.
 
-A chain of dependencies is kept as far as its links were delivered here: of what a member missed (before it
-joined, in a gap that it was told of, of a source that it had to give up) it does not know what that
-depended on.
+A dependency that cannot be had any more is given up: after ``patience`` if its source has left the tree or
+lives anew, after ``laggard`` without movement of its stream in any case. Then what waited for it begins anew
+behind a cut, just so, and subscribers are told of the gap.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ from typing import Annotated, TypeVar
 from msgspec import Meta
 
 from gossamer.core.context import Context
-from gossamer.core.names import nanoseconds
+from gossamer.core.control import Message, on
+from gossamer.core.names import last, nanoseconds
 from gossamer.core.parcel import MAX_DEPENDS, Parcel
 from gossamer.core.template import AT_MOST_ONCE, CAUSAL, GAP_FREE
 from gossamer.overlay.stream import Key, Stream
-from gossamer.overlay.streamwords import MAX_STREAMS
+from gossamer.overlay.streamwords import MAX_STREAMS, Have, Name, Number
 from gossamer.templates.multicast import on_backbone
 from gossamer.templates.reliable import Reliable, ReliableSettings
 
@@ -40,18 +42,31 @@ class CausalSettings(ReliableSettings, frozen=True):
     """Settings of a causal channel, on top of those of reliable.
 
     patience
-        Seconds that a parcel waits for one of a source that has left the tree; a few times what a change of
-        the tree takes to reach everybody.
+        Seconds that a parcel waits for one of a source that has left the tree or lives anew; a few times
+        what a change of the tree takes to reach everybody.
     """
 
     patience: Annotated[float, Meta(gt=0, le=86400)] = 10.0
 
 
 S = TypeVar("S", bound=CausalSettings)
+V = TypeVar("V")
+
+
+class AskCut(Message, frozen=True):
+    """One hop towards sources: how far are you? I need to know what these depend on, up to a number each."""
+
+    sources: Annotated[tuple[tuple[Name, Number, Number], ...], Meta(max_length=MAX_STREAMS)]
+
+
+class Cut(Message, frozen=True):
+    """How far I am with every source: none of this depends on anything else."""
+
+    positions: Annotated[tuple[tuple[Name, Number, Number], ...], Meta(max_length=2 * MAX_STREAMS)]
 
 
 class Wait:
-    """What the next parcel of a source waits for, and since when its stream stands still."""
+    """What the next parcel of a source waits for, and since when nothing has moved there."""
 
     __slots__ = ("key", "number", "position", "since")
 
@@ -65,8 +80,8 @@ class Wait:
 class Causal(Reliable[S]):
     """Reliable in causal order: every member gets an event after all that its publisher had got before.
 
-    Promises: what reliable promises; and nothing before what it depends on, on the same channel. What cannot
-        be had any more is given up after a while, and never delivered later.
+    Promises: what reliable promises; and nothing before what it depends on, on the same channel. Who lacks
+        what others depend on, and cannot have it any more, begins anew and learns it.
     Costs: what reliable costs; in each parcel, for every source heard since the last one that is not implied
         by another, its name and two numbers. A lost parcel delays those that depend on it.
     Needs: what reliable needs.
@@ -80,9 +95,20 @@ class Causal(Reliable[S]):
         super().__init__(settings)
         self.fresh: dict[Key, int] = {}
         """Parcels delivered here since the last one of this node, without those that another implies."""
-        self.given_up: dict[Key, int] = {}
-        """Per source the number up to which nothing is delivered any more, since others went ahead."""
+        self.floor: dict[Key, int] = {}
+        """Per source the number up to which nothing is delivered here any more."""
+        self._unexplained: dict[Key, int] = {}
+        """From which number up to its floor a source's parcels depend on nobody here knows what."""
+        self.unsure: dict[Key, tuple[int, int]] = {}
+        """Sources of which parcels up to a number depend on nobody here knows what; and since when."""
+        self._beginning: set[Key] = set()
+        """Sources that begin here behind a cut and wait for the others to reach it."""
+        self._cut: dict[Key, int] = {}
+        """The cut that these wait for; of several all that is in one of them."""
         self._waits: dict[Key, Wait] = {}
+        self._heard: dict[Key, None] = {}
+        """Sources of which something was delivered here."""
+        self._ask_at = 0
 
     # parcels from here
 
@@ -99,26 +125,47 @@ class Causal(Reliable[S]):
     # parcels whose turn it is
 
     def turn(self, ctx: Context, parcel: Parcel) -> bool:
-        """Whether all that a parcel depends on has passed; an own parcel names only what has."""
-        if not parcel.depends or parcel.stamp.node == ctx.node:
+        """Whether all that a parcel depends on has passed. Own parcels name only what has."""
+        ready = self._ready(ctx, parcel)
+        if ready:
+            self._waits.pop(parcel.stamp.key, None)
+        return ready
+
+    def _ready(self, ctx: Context, parcel: Parcel) -> bool:
+        source, number = parcel.stamp.key, parcel.stamp.sequence
+        if parcel.stamp.node == ctx.node or number <= self.floor.get(source, 0):
             return True
-        source = parcel.stamp.key
-        for node, incarnation, number in parcel.depends:
-            if not self._passed(ctx, (node, incarnation), number):
-                wait = self._waits.get(source)
-                if wait is None or (wait.key, wait.number) != ((node, incarnation), number):
-                    self._waits[source] = Wait((node, incarnation), number, self._time)
+        if source in self.unsure:
+            return False
+        if source in self._beginning:
+            for key, least in self._cut.items():
+                if not self._passed(ctx, key, least):
+                    return self._wait(source, key, least)
+            self._reached()
+        for node, incarnation, least in parcel.depends:
+            key = (node, incarnation)
+            if not self._passed(ctx, key, least):
+                return self._wait(source, key, least)
+            if self._unexplained.get(key, least + 1) <= least <= self.floor.get(key, 0):
+                self.unsure[source] = (number, self._time)
                 return False
-        self._waits.pop(source, None)
         return True
 
     def _passed(self, ctx: Context, key: Key, number: int) -> bool:
-        return number < self._position(key) or key[0] == ctx.node or number <= self.given_up.get(key, 0)
+        if number <= self.floor.get(key, 0) or key == (ctx.node, ctx.incarnation):
+            return True
+        return number < self._position(key) and key not in self.unsure
 
     def _position(self, key: Key) -> int:
         """The number that comes next of a source; 0 if that is not known."""
         stream = self.streams.get(key)
         return stream.next if stream else self._ended.get(key, 0)
+
+    def _wait(self, source: Key, key: Key, number: int) -> bool:
+        wait = self._waits.get(source)
+        if wait is None or (wait.key, wait.number) != (key, number):
+            self._waits[source] = Wait(key, number, self._time)
+        return False
 
     def advance(self, ctx: Context, stream: Stream, sender: str | None) -> None:
         super().advance(ctx, stream, sender)
@@ -131,55 +178,164 @@ class Causal(Reliable[S]):
         ]:
             for source in free:
                 del self._waits[source]
-                stream = self.streams.get(source)
-                if stream is not None:
-                    super().advance(ctx, stream, self.upstream(ctx, stream))
+                self._go_on(ctx, source)
+
+    def _go_on(self, ctx: Context, source: Key) -> None:
+        stream = self.streams.get(source)
+        if stream is not None:
+            super().advance(ctx, stream, self.upstream(ctx, stream))
 
     def in_order(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
-        stamp = parcel.stamp
-        source = stamp.key
-        if stamp.sequence <= self.given_up.get(source, 0):
-            ctx.drop(parcel, "given up before it came")
-            ctx.gap(stamp.node)
+        stamp, floor = parcel.stamp, self.floor.get(parcel.stamp.key, 0)
+        if stamp.sequence <= floor and stamp.node != ctx.node:
+            ctx.drop(parcel, "before the cut")
+            if stamp.sequence == floor and stamp.key in self._heard:
+                ctx.gap(stamp.node)
             return
-        if ctx.subscribers and stamp.node != ctx.node:
-            self._note(source, parcel)
+        if stamp.node != ctx.node:
+            remember(self._heard, stamp.key, None)
+            if ctx.subscribers:
+                self._note(parcel)
         if stamp.count:
             super().in_order(ctx, parcel, sender)
 
-    def _note(self, source: Key, parcel: Parcel) -> None:
+    def _note(self, parcel: Parcel) -> None:
         """Whoever depends on a parcel depends on what it depends on: that need not be named any more."""
         for node, incarnation, number in parcel.depends:
             if self.fresh.get((node, incarnation), number + 1) <= number:
                 del self.fresh[node, incarnation]
-        self.fresh[source] = parcel.stamp.sequence
+        self.fresh[parcel.stamp.key] = parcel.stamp.sequence
+
+    # beginning in the middle
+
+    @on(Have)
+    def have(self, ctx: Context, have: Have, sender: str) -> None:
+        key = (last(have.source), have.incarnation)
+        stream = self.streams.get(key) or Stream(have.source)
+        if have.base > max(1, self._position(key)) and sender == self.upstream(ctx, stream):
+            self.unsure[key] = (have.base - 1, self._time)
+        super().have(ctx, have, sender)
+
+    def _ask(self, ctx: Context) -> None:
+        """One request per neighbour for all the sources behind it."""
+        asked: dict[str, list[tuple[str, int, int]]] = {}
+        for key, (number, _) in self.unsure.items():
+            stream = self.streams.get(key)
+            above = self.upstream(ctx, stream) if stream else None
+            if above is not None:
+                asked.setdefault(above, []).append((*key, number))
+        for above, sources in asked.items():
+            ctx.send(above, AskCut(tuple(sources)))
+
+    @on(AskCut)
+    def ask_cut(self, ctx: Context, ask: AskCut, sender: str) -> None:
+        """Only who is sure itself can answer, and only about what it has passed."""
+        if self.unsure or self._beginning:
+            return
+        if any(number < self._position((node, life)) for node, life, number in ask.sources):
+            cut = {key: stream.next - 1 for key, stream in self.streams.items() if stream.next > 1}
+            for key, number in self.floor.items():
+                cut[key] = max(number, cut.get(key, 0))
+            for key, number in self._unexplained.items():
+                cut[key] = min(number - 1, cut.get(key, 0))
+            ctx.send(sender, Cut(tuple((*key, number) for key, number in cut.items() if number > 0)))
+
+    @on(Cut)
+    def cut(self, ctx: Context, cut: Cut, sender: str) -> None:
+        """Streams that begin here begin behind the cut; the others have to reach it first."""
+        told = {(node, life): number for node, life, number in cut.positions}
+        begin = [
+            key
+            for key, (number, _) in self.unsure.items()
+            if number <= told.get(key, 0) and sender == self._above(ctx, key)
+        ]
+        if not begin:
+            return
+        for key in begin:
+            del self.unsure[key]
+            self._beginning.add(key)
+        for key, number in told.items():
+            if key == (ctx.node, ctx.incarnation):
+                continue
+            self._cut[key] = max(number, self._cut.get(key, 0))
+            if key in self._beginning or key in self.unsure or not self._position(key):
+                self._raise(key, number)
+        for key in tuple(told):
+            self._go_on(ctx, key)
+        self._resume(ctx)
+
+    def _raise(self, key: Key, number: int) -> None:
+        """Deliver nothing of a source up to a number. What it depended on is not known before the cut."""
+        position = self._position(key)
+        if number >= max(position, self.floor.get(key, 0) + 1):
+            remember(self._unexplained, key, self._unexplained.get(key, position))
+            remember(self.floor, key, number)
+
+    def _reached(self) -> None:
+        """All that is in the cut has passed: nothing in it depends on anything else."""
+        for key, number in self._cut.items():
+            if key in self._unexplained:
+                self._unexplained[key] = max(number + 1, self._unexplained[key])
+                if number >= self.floor.get(key, 0):
+                    del self._unexplained[key]
+        self._beginning.clear()
+        self._cut.clear()
+
+    def _above(self, ctx: Context, key: Key) -> str | None:
+        stream = self.streams.get(key)
+        return self.upstream(ctx, stream) if stream else None
 
     # what does not come
 
     def on_timer(self, ctx: Context, name: str) -> None:
         super().on_timer(ctx, name)
         if name == "beat":
-            for wait in self._waits.values():
-                if self._in_vain(ctx, wait):
-                    self._do_without(wait)
-            self._resume(ctx)
+            self._look_after(ctx)
+
+    def _look_after(self, ctx: Context) -> None:
+        """Ask again, and do without what does not come."""
+        if self.unsure and self._time >= self._ask_at:
+            self._ask(ctx)
+            self._ask_at = self._time + nanoseconds(2 * self.settings.ack)
+        for wait in [wait for wait in self._waits.values() if self._in_vain(ctx, wait)]:
+            self._raise(wait.key, wait.number)
+            self._go_on(ctx, wait.key)
+        for key, (_, since) in tuple(self.unsure.items()):
+            if self._time - since >= nanoseconds(self.settings.laggard):
+                self._skip(ctx, key)
+        self._resume(ctx)
+        if self.unsure or self._waits:
+            self._tick(ctx)
 
     def _in_vain(self, ctx: Context, wait: Wait) -> bool:
         """Whether a stream that others wait for has stood still for too long."""
-        stream, position = self.streams.get(wait.key), self._position(wait.key)
+        position = self._position(wait.key)
         if position != wait.position:
             wait.position, wait.since = position, self._time
         patience = self.settings.laggard
-        if stream is None or self._gone(ctx, stream):
+        if self._gone(ctx, wait.key):
             patience = min(patience, self.settings.patience)
         return self._time - wait.since >= nanoseconds(patience)
 
-    def _gone(self, ctx: Context, stream: Stream) -> bool:
-        """Whether a source is not in the tree."""
-        tree = self.group.tree
+    def _gone(self, ctx: Context, key: Key) -> bool:
+        """Whether a source is not here, not in the tree, or lives anew."""
+        stream, tree = self.streams.get(key), self.group.tree
+        if stream is None or any(node == key[0] and life > key[1] for node, life in self.streams):
+            return True
         return on_backbone(ctx) and tree is not None and stream.address.split("/")[0] not in tree
 
-    def _do_without(self, wait: Wait) -> None:
-        self.given_up[wait.key] = max(wait.number, self.given_up.pop(wait.key, 0))
-        if len(self.given_up) > MAX_STREAMS:
-            del self.given_up[next(iter(self.given_up))]
+    def _skip(self, ctx: Context, key: Key) -> None:
+        """Nobody says what a stream depends on: begin with what comes next."""
+        del self.unsure[key]
+        stream = self.streams.get(key)
+        if stream is not None:
+            self._raise(key, stream.high)
+            self._go_on(ctx, key)
+
+
+def remember(known: dict[Key, V], key: Key, value: V) -> None:
+    """Set a value; of too many the one longest unchanged is forgotten."""
+    known.pop(key, None)
+    known[key] = value
+    if len(known) > MAX_STREAMS:
+        del known[next(iter(known))]
