@@ -1,0 +1,257 @@
+"""Traces made by hand: what nodes would have written, right or wrong, and the violations in them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from gossamer.core import trace
+from gossamer.core.trace import Row
+from gossamer.pipeline.schema import ARROW
+
+SECOND = 10**9
+Finding = tuple[str, str, str, int, str]
+"""Promise, node, source, number and what was expected."""
+
+
+@dataclass
+class Story:
+    """One run: each call is a row, a second after the one before."""
+
+    run: str
+    promises: str = ""
+    found: tuple[Finding, ...] = ()
+    rows: list[Row] = field(default_factory=list)
+    now: int = 0
+    begins: int = 0
+    """Instant of the first row; a wall clock makes it a live run."""
+
+    def __post_init__(self) -> None:
+        self._positions: Counter[str] = Counter()
+        self.now = self.begins
+
+    def row(
+        self,
+        node: str,
+        kind: str,
+        action: str,
+        source: str = "",
+        sequence: int = 0,
+        first: int = 0,
+        count: int = 0,
+        peer: str = "",
+        detail: str = "",
+        value: int = 0,
+    ) -> Story:
+        self.now += SECOND
+        self._positions[node] += 1
+        life = 1 if source else 0
+        here = (self._positions[node], self.now, node, 1, kind, action, "news", source, life)
+        self.rows.append((*here, sequence, first, count, peer, 90 if count else 0, detail, value))
+        return self
+
+    def opened(self, *nodes: str) -> Story:
+        for node in nodes:
+            self.row(node, trace.CHANNEL, trace.OPENED, detail=f"made-up {self.promises}".strip())
+        return self
+
+    def subscribed(self, node: str, criteria: str = "", number: int = 1) -> Story:
+        return self.row(node, trace.MEMBER, trace.SUBSCRIBED, peer=str(number), detail=criteria)
+
+    def missed(self, node: str, source: str) -> Story:
+        return self.row(node, trace.MEMBER, trace.MISSED, source)
+
+    def published(self, source: str, number: int, count: int = 1, until: int = 0) -> Story:
+        return self.parcel(source, trace.PUBLISHED, source, number, count, value=until)
+
+    def delivered(
+        self, node: str, source: str, number: int, count: int = 1, until: int = 0, to: int = 1
+    ) -> Story:
+        return self.parcel(node, trace.DELIVERED, source, number, count, str(to), value=until)
+
+    def sent(self, node: str, to: str, source: str, number: int) -> Story:
+        return self.parcel(node, trace.SENT, source, number, peer=to)
+
+    def received(self, node: str, by: str, source: str, number: int) -> Story:
+        return self.parcel(node, trace.RECEIVED, source, number, peer=by)
+
+    def dropped(self, node: str, source: str, number: int, peer: str = "", why: str = "x") -> Story:
+        return self.parcel(node, trace.DROPPED, source, number, peer=peer, detail=why)
+
+    def noted(self, node: str, action: str, place: int, source: str, sequence: int) -> Story:
+        return self.row(node, trace.PARCEL, action, source, sequence, value=place)
+
+    def answer(self, node: str, action: str, by: str, number: int, question: int, to: str = "") -> Story:
+        return self.row(node, trace.FEEDBACK, action, by, 0, number, 1, to, value=question)
+
+    def parcel(
+        self,
+        node: str,
+        action: str,
+        source: str,
+        number: int,
+        count: int = 1,
+        peer: str = "",
+        detail: str = "",
+        value: int = 0,
+    ) -> Story:
+        return self.row(node, trace.PARCEL, action, source, number, number, count, peer, detail, value)
+
+    def table(self) -> pa.Table:
+        """All rows, as one writer would leave them."""
+        columns = zip(*self.rows, strict=True)
+        return pa.table([pa.array(c, f.type) for c, f in zip(columns, ARROW, strict=True)], ARROW)
+
+
+def begin(run: str, promises: str = "", *found: Finding) -> Story:
+    """A channel at ``a``, where somebody publishes, and at ``b`` and ``c``, where somebody listens."""
+    return Story(run, promises, found).opened("a", "b", "c").subscribed("b").subscribed("c")
+
+
+def _publish(story: Story, *numbers: int) -> Story:
+    for number in numbers:
+        story.published("a", number)
+    return story
+
+
+def at_most_once() -> Story:
+    again = ("at-most-once", "b", "a", 2, "delivered once to this subscription")
+    story = _publish(begin("twice", "at-most-once", again), 1, 2, 3)
+    return story.delivered("b", "a", 3).delivered("b", "a", 2).delivered("b", "a", 1).delivered("b", "a", 2)
+
+
+def overlapping() -> Story:
+    again = ("at-most-once", "b", "a", 5, "delivered once to this subscription")
+    story = begin("overlap", "at-most-once", again)
+    for number, count in ((1, 4), (5, 4), (9, 2)):
+        story.published("a", number, count)
+    story.delivered("b", "a", 5, 4).delivered("b", "a", 1, 4).delivered("b", "a", 9, 2)
+    return story.delivered("b", "a", 5, 4)
+
+
+def exactly_once() -> Story:
+    hole = ("exactly-once", "b", "a", 2, "number 2 too")
+    again = ("exactly-once", "b", "a", 4, "delivered once to this subscription")
+    story = _publish(begin("hole", "exactly-once", hole, again), 1, 2, 3, 4)
+    for number in (4, 1, 3, 4):
+        story.delivered("b", "a", number)
+    return story
+
+
+def gap_free() -> Story:
+    gap = ("gap-free", "b", "a", 3, "number 2 next")
+    back = ("gap-free", "c", "a", 1, "number 3 next")
+    on = ("gap-free", "c", "a", 3, "number 2 next")
+    story = _publish(begin("gap", "gap-free", gap, back, on), 1, 2, 3)
+    story.delivered("b", "a", 1).delivered("b", "a", 3)
+    return story.delivered("c", "a", 2).delivered("c", "a", 1).delivered("c", "a", 3)
+
+
+def excused() -> Story:
+    """Gaps that are none: told, expired, or of a subscription with criteria."""
+    story = begin("excused", "gap-free")
+    _publish(story, 1, 2, 3, 4, 5)
+    story.subscribed("b", "Criteria(('price', '>', 5),)", 2)
+    story.delivered("b", "a", 1, to=2).delivered("b", "a", 3, to=2)
+    story.delivered("b", "a", 1).missed("b", "a").delivered("b", "a", 4)
+    story.delivered("c", "a", 1).dropped("c", "a", 2, why=trace.EXPIRED)
+    return story.dropped("c", "a", 3, why=trace.EXPIRED).delivered("c", "a", 4).delivered("c", "a", 5)
+
+
+def causal() -> Story:
+    early = ("causal", "c", "b", 1, "number 1 of a first")
+    story = _publish(begin("effect-first", "causal", early), 1)
+    story.delivered("b", "a", 1).published("b", 1).delivered("b", "b", 1)
+    return story.delivered("c", "b", 1).delivered("c", "a", 1)
+
+
+def total_order() -> Story:
+    swapped = ("total-order", "c", "a", 1, "place 2 after place 1")
+    unplaced = ("total-order", "b", "a", 2, "a place given by the sequencer")
+    story = _publish(begin("two-orders", "total-order", swapped, unplaced), 1, 2).published("b", 1)
+    story.noted("s", trace.ORDERED, 1, "a", 1).noted("s", trace.ORDERED, 2, "b", 1)
+    story.delivered("b", "a", 1).delivered("b", "b", 1).delivered("b", "a", 2)
+    return story.delivered("c", "b", 1).delivered("c", "a", 1)
+
+
+def two_sequencers() -> Story:
+    shared = ("total-order", "t", "b", 1, "one parcel at place 1")
+    moved = ("total-order", "t", "b", 1, "one place for this parcel")
+    story = _publish(begin("two-sequencers", "total-order", shared, moved), 1).published("b", 1)
+    story.noted("s", trace.ORDERED, 1, "a", 1).noted("s", trace.ORDERED, 2, "b", 1)
+    return story.noted("t", trace.ORDERED, 1, "b", 1)
+
+
+def durable() -> Story:
+    skipped = ("durable", "b", "a", 2, "the parcel at place 2 too")
+    back = ("durable", "c", "a", 1, "place 2 after place 1")
+    lost = ("durable", "k", "a", 4, "one parcel at place 3")
+    story = _publish(begin("forgotten", "durable", skipped, back, lost), 1, 2, 3, 4)
+    for place in (1, 2, 3):
+        story.noted("k", trace.STORED, place, "a", place)
+    story.noted("k", trace.STORED, 3, "a", 4)
+    story.delivered("b", "a", 1).delivered("b", "a", 3)
+    return story.delivered("c", "a", 2).delivered("c", "a", 1)
+
+
+def deadline() -> Story:
+    story = begin("late")
+    until = story.now + 2 * SECOND
+    story.found = (("deadline", "c", "a", 1, f"delivered by {until}"),)
+    return (
+        story.published("a", 1, until=until)
+        .delivered("b", "a", 1, until=until)
+        .delivered("c", "a", 1, until=until)
+    )
+
+
+def feedback() -> Story:
+    story = begin(
+        "answers",
+        "",
+        ("feedback", "a", "b", 1, "handed over once"),
+        ("feedback", "c", "b", 2, "handed to a as an answer to its number 1"),
+        ("feedback", "a", "c", 9, "an answer that was given"),
+    )
+    story.answer("b", trace.PUBLISHED, "b", 1, 1, "a").answer("b", trace.PUBLISHED, "b", 2, 1, "a")
+    story.answer("a", trace.DELIVERED, "b", 1, 1).answer("a", trace.DELIVERED, "b", 1, 1)
+    return story.answer("c", trace.DELIVERED, "b", 2, 1).answer("a", trace.DELIVERED, "c", 9, 1)
+
+
+def accounting(run: str = "books", begins: int = 0) -> Story:
+    nowhere = ("accounting", "c", "a", 1, "sent by b")
+    vanished = ("accounting", "a", "a", 2, "received by b, or dropped")
+    made_up = ("accounting", "b", "z", 7, "published by z")
+    live = begins >= trace.WALL_CLOCK
+    story = Story(run, "", (nowhere, made_up) if live else (nowhere, vanished, made_up), begins=begins)
+    story.opened("a", "b", "c")
+    _publish(story, 1, 2, 3, 4)
+    story.sent("a", "b", "a", 1).received("b", "a", "a", 1).received("c", "b", "a", 1)
+    story.sent("a", "b", "a", 2)
+    story.sent("a", "b", "a", 3).dropped("a", "a", 3, "b").delivered("b", "z", 7)
+    for _ in range(12):
+        story.subscribed("b")
+    return story.sent("a", "b", "a", 4)
+
+
+STORIES = {
+    story.run: story
+    for story in (
+        at_most_once(),
+        overlapping(),
+        exactly_once(),
+        gap_free(),
+        excused(),
+        causal(),
+        total_order(),
+        two_sequencers(),
+        durable(),
+        deadline(),
+        feedback(),
+        accounting(),
+        accounting("live-books", 2 * trace.WALL_CLOCK),
+    )
+}
+"""One run for each way to break a promise, and some that only look broken."""

@@ -1,0 +1,58 @@
+"""Queries find each planted violation, just as kernels do, and none in what the simulator leaves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gossamer.pipeline.audit.catalogue import AUDITS
+from gossamer.pipeline.audit.kernels import check
+from gossamer.pipeline.audit.relations import stretched
+from gossamer.pipeline.schema import ROWS, VIOLATION
+
+from .stories import STORIES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Whole = tuple[object, ...]
+
+
+@pytest.fixture(scope="module")
+def planted(spark: SparkSession) -> DataFrame:
+    rows = [(*row, story.run) for story in STORIES.values() for row in story.rows]
+    made = stretched(spark.createDataFrame(rows, ROWS).coalesce(1), whole=True).persist()
+    made.count()
+    return made
+
+
+@pytest.fixture(scope="module")
+def found(planted: DataFrame) -> dict[str, list[Whole]]:
+    """Violations by promise: every query once, over all stories together."""
+    return {name: sorted(map(tuple, audit.query(planted).collect())) for name, audit in AUDITS.items()}
+
+
+@pytest.mark.parametrize("promise", AUDITS)
+def test_every_audit_catches_its_planted_violation_and_nothing_else(
+    promise: str, found: dict[str, list[Whole]]
+) -> None:
+    index = VIOLATION.get_field_index
+    wanted = ("run", "node", "source", "number", "expected")
+    seen = [tuple(row[index(name)] for name in wanted) for row in found[promise]]
+    expected = [
+        (story.run, *each[1:]) for story in STORIES.values() for each in story.found if each[0] == promise
+    ]
+    assert sorted(seen) == sorted(expected)
+    assert expected, "a promise without a planted violation is not tested"
+
+
+@pytest.mark.parametrize("promise", [name for name, audit in AUDITS.items() if audit.local])
+def test_kernel_and_query_agree_on_every_story(promise: str, found: dict[str, list[Whole]]) -> None:
+    by_kernel = [
+        tuple(row.values())
+        for story in STORIES.values()
+        for row in check(story.run, [story.table()], [promise]).to_pylist()
+        if row["promise"] == promise
+    ]
+    assert sorted(by_kernel) == found[promise]  # type: ignore[type-var]
