@@ -33,6 +33,7 @@ from gossamer.core.event import Criteria, Envelope, Wishes
 from gossamer.core.names import Role
 from gossamer.core.receipt import Receipt
 from gossamer.core.template import Settings, Template
+from gossamer.links.binding import Binding
 from gossamer.runtime.channel import Channel
 from gossamer.runtime.config import Limits, NodeConfig
 from gossamer.runtime.node import Node, connect, run
@@ -47,6 +48,7 @@ __all__ = [
     "BadEnvelope",
     "BadName",
     "BadPackage",
+    "Binding",
     "CannotConnect",
     "Channel",
     "ChannelExists",

@@ -11,7 +11,7 @@ import pytest
 
 from gossamer import catalog
 from gossamer.core.config import parse
-from gossamer.runtime.config import NodeConfig
+from gossamer.runtime.config import NodeConfig, check_bindings
 from gossamer.simulator.scenario import Scenario, load
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,9 @@ def test_every_toml_block_is_valid(text: str) -> None:
     elif "duration" in text:
         assert parse(text, Scenario).duration > 0
     else:
-        assert parse(text, NodeConfig).name
+        settings = parse(text, NodeConfig)
+        assert settings.name
+        check_bindings(settings, catalog.transports())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

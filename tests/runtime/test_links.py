@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from gossamer import Channel, ConfigError, Limits, Node, NodeConfig, Role, Subscription, connect
-from gossamer.links.binding import Binding
+from gossamer import Binding, Channel, ConfigError, Limits, Node, NodeConfig, Role, Subscription, connect
 from gossamer.links.selector import Wish
 from gossamer.runtime.config import load
 from gossamer.transports.multicast import MulticastTransport
