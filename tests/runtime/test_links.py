@@ -13,8 +13,14 @@ from typing import Any
 import pytest
 
 from gossamer import Binding, Channel, ConfigError, Limits, Node, NodeConfig, Role, Subscription, connect
+from gossamer.core.context import CONTACTS
+from gossamer.core.control import Control
+from gossamer.core.names import channel_id
 from gossamer.links.selector import Wish
 from gossamer.runtime.config import load
+from gossamer.runtime.greeting import Ping
+from gossamer.runtime.link import Link
+from gossamer.runtime.strand import Strand
 from gossamer.transports.multicast import MulticastTransport
 
 from .parties import ANY_PORT, SOON, host_of, link_of, linked, reach, strand_of, take, until
@@ -124,6 +130,33 @@ async def test_both_sides_dialling_at_once_make_one_link_that_is_told_of_once(
                 assert link_of(b, "a") is link
     lines = [record.message for record in caplog.records]
     assert sum("linked to a " in line for line in lines) == sum("linked to b " in line for line in lines) == 1
+
+
+async def test_a_connection_that_is_no_longer_needed_is_closed_when_nothing_is_on_its_way_there() -> None:
+    async with (
+        connect(name="b", listen=ANY_PORT) as b,
+        connect(b.addresses[0], name="z", role="backbone", listen=ANY_PORT) as z,
+        talk(z, b, "news") as (channel, events),
+    ):
+        old = strand_of(b, "z")
+        old.connection.pause()
+        words = [b"%1000d" % number for number in range(500)]
+        await channel.publish_many(words)
+        await channel.drain()
+        link = await b._reach.link(z.addresses[0])  # the lower name's, so it stays
+        assert link.strands == [old, strand_of_two(link, old)]
+        old.connection.resume()
+        assert await take(events, len(words)) == words
+        await old.gone.wait()
+        await over(z, "b", "tcp")
+        await over(b, "z", "tcp")
+        await channel.publish(b"by the other")
+        assert await take(events, 1) == [b"by the other"]
+
+
+def strand_of_two(link: Link, other: Strand) -> Strand:
+    (found,) = (each for each in link.strands if each is not other)
+    return found
 
 
 # choosing
@@ -318,6 +351,15 @@ async def test_nodes_of_a_group_that_are_no_neighbours_do_not_become_each_others
                 await reach(channel, events)
                 assert await carried_by(s, "a", channel, events) == {"multicast"}
             assert s.drops == b.drops == {}
+
+
+async def test_a_group_that_a_node_is_in_is_not_dialled_for_somebody_who_is_gone() -> None:
+    at = group()
+    async with circle(at, "a", "b", bind=[]) as (a, _):
+        host = host_of(a)
+        host.do(host.engine.set(host.now(), CONTACTS, {"ghost": (at,)}))
+        assert host.dialer is not None
+        assert host.dialer.send("ghost", Control(channel_id("news"), Ping(1))) == "no link"
 
 
 # settings

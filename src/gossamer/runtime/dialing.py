@@ -120,8 +120,7 @@ class Opener:
             wanted.setdefault(scheme, next(listens, ""))
         for strand in link.strands:
             wanted.pop(strand.transport, None)
-        if all(strand.connection.group for strand in link.strands):
-            # two that met in a group: what is essential needs a connection of their own
+        if self._in_group(link):  # what is essential should not depend on datagrams
             wanted.setdefault("", next((each for each in hello.listens if not self._around.meets(each)), ""))
         return [
             each
@@ -132,15 +131,24 @@ class Opener:
     async def _open(self, link: Link) -> None:
         delay = SOONEST
         try:
+            if self._in_group(link):  # the other side may be dialling already
+                await self._pause(link, delay)
             while link.strands and (missing := self._missing(link)):
                 for address in missing:
                     await self._try(link, address)
                 if self._missing(link):
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(link.gone.wait(), delay)
+                    await self._pause(link, delay)
                     delay = min(2 * delay, LATEST)
         finally:
             self._busy.discard(link)
+
+    def _in_group(self, link: Link) -> bool:
+        """Whether the two met in a group, and have no connection of their own."""
+        return all(strand.connection.group for strand in link.strands)
+
+    async def _pause(self, link: Link, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(link.gone.wait(), seconds)
 
     async def _try(self, link: Link, address: str) -> None:
         try:

@@ -70,6 +70,8 @@ class Neighbours:
         """We connected to somebody at an address."""
         strand = Strand(self, connection, transport, dialled)
         self._strands.add(strand)
+        if self._host.closed:
+            asyncio.get_running_loop().call_soon(connection.abort)
         return strand
 
     def listen_at(self, addresses: tuple[str, ...]) -> None:
