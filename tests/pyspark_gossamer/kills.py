@@ -1,8 +1,8 @@
 """A streaming job from a log into a channel, killed at random: nothing lost, nothing twice.
 
 ``python -m tests.pyspark_gossamer.kills 20`` kills the whole job (Spark, its workers, everything) so many
-times, each at a random instant after it has begun to publish, starts it again from its checkpoint, and at last
-compares what the channel's log has with what was in the first.
+times, each at a random instant after it has begun to publish, starts it again from its checkpoint, and at
+last compares what the channel's log has with what was in the first.
 """
 
 from __future__ import annotations
