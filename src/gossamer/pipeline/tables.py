@@ -55,7 +55,7 @@ def journeys(rows: DataFrame) -> DataFrame:
         .groupBy(*PARCEL)
         .agg(sf.map_from_entries(sf.collect_list(sf.struct("node", "by"))).alias("parents"))
     )
-    given = _timed(rows).join(arrived, [*PARCEL], "left")
+    given = timed(rows).join(arrived, [*PARCEL], "left")
     return given.select(
         *PARCEL,
         sf.explode(sf.sequence(sf.col("first"), sf.col("first") + sf.col("count") - 1)).alias("number"),
@@ -169,7 +169,7 @@ def _bucket(seconds: float) -> Column:
     return (sf.floor(sf.col("at") / size) * size).cast("bigint").alias("since")
 
 
-def _timed(rows: DataFrame) -> DataFrame:
+def timed(rows: DataFrame) -> DataFrame:
     """Deliveries with the instant of their publication."""
     published = of(rows, trace.PARCEL, trace.PUBLISHED).select(*PARCEL, sf.col("at").alias("published_at"))
     given = deliveries(rows).join(published, [*PARCEL], "left")
@@ -230,9 +230,9 @@ def _given(rows: DataFrame) -> DataFrame:
 
 def _latencies(rows: DataFrame) -> DataFrame:
     in_order = Window.partitionBy(*STREAM).orderBy("position")
-    timed = _timed(rows).withColumn("change", sf.abs(sf.col("latency") - sf.lag("latency").over(in_order)))
+    given = timed(rows).withColumn("change", sf.abs(sf.col("latency") - sf.lag("latency").over(in_order)))
     shares = sf.percentile("latency", [0.5, 0.9, 0.99], sf.col("count"))
-    found = timed.groupBy("run", "channel").agg(
+    found = given.groupBy("run", "channel").agg(
         shares.alias("shares"), sf.max("latency").alias("latency_max"), sf.avg("change").alias("jitter")
     )
     names = ("latency_p50", "latency_p90", "latency_p99")
