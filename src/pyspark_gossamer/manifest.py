@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
@@ -51,11 +52,16 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class SinkManifest:
-    """The folder, held by one process at a time: use it with ``with``."""
+    """The folder, held by one process at a time: use it with ``with``.
 
-    def __init__(self, folder: str | Path, query: str) -> None:
+    patience
+        Seconds to wait for whoever else holds it.
+    """
+
+    def __init__(self, folder: str | Path, query: str, patience: float = 30.0) -> None:
         self.folder = Path(folder)
         self._query = query
+        self._patience = patience
         self._lock = -1
 
     def __enter__(self) -> SinkManifest:
@@ -65,11 +71,8 @@ class SinkManifest:
         except OSError as error:
             raise StorageError(str(self.folder), f"no manifest can be here: {error.strerror}") from error
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._take_lock()
             self._open()
-        except BlockingIOError:
-            self.__exit__()
-            raise StorageError(str(self.folder), "another process publishes from here: stop it") from None
         except BaseException:
             self.__exit__()
             raise
@@ -77,6 +80,19 @@ class SinkManifest:
 
     def __exit__(self, *failure: object) -> None:
         os.close(self._lock)
+
+    def _take_lock(self) -> None:
+        """A driver that was killed may have left a process that is about to finish its batch: wait for it."""
+        end = time.monotonic() + self._patience
+        while True:
+            try:
+                return fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    raise StorageError(
+                        str(self.folder), f"another process has published from here for {self._patience:g} s"
+                    ) from None
+            time.sleep(0.05)
 
     def _open(self) -> None:
         for leftover in self.folder.glob(f"*{_TEMPORARY}"):

@@ -15,6 +15,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    running = session("local[2]", quick=True, settings={"spark.sql.shuffle.partitions": "2"})
+    running = session("local[2]", quick=True, settings={"spark.sql.shuffle.partitions": "1"})
     yield running
     running.stop()

@@ -8,7 +8,7 @@ import sys
 import typer
 from rich.console import Console
 
-from gossamer.cli import demo, node, packages, registry, simulate, sweep, talk
+from gossamer.cli import audit, demo, node, packages, registry, simulate, sweep, talk
 from gossamer.core.errors import ConfigError, GossamerError
 
 app = typer.Typer(
@@ -28,6 +28,8 @@ app.add_typer(registry.app, name="registry")
 app.add_typer(packages.app, name="templates")
 app.command("simulate")(simulate.simulate)
 app.command("sweep")(sweep.sweep)
+app.command("audit")(audit.audit)
+app.command("report")(audit.report)
 
 
 @app.callback()

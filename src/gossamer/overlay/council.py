@@ -142,7 +142,7 @@ class Council:
         elif self._votes is not None:
             self._canvass(ctx)
         if self.record is not None:
-            self._ask_for_parcels(ctx, self.record)
+            self._ask_for_parcels(ctx)
             self._sleep(ctx)
 
     def _patience(self, ctx: Context) -> int:
@@ -352,9 +352,9 @@ class Council:
         if self.record is not None and self.keeper.gather(self.record, self.decided):
             self.kept(ctx, self.written)
 
-    def _ask_for_parcels(self, ctx: Context, record: Record) -> None:
+    def _ask_for_parcels(self, ctx: Context) -> None:
         """Ask who leads, or as leader everybody, for the parcels of entries that are here without."""
-        lacking = tuple(self.keeper.lacking(record, self.decided))
+        lacking = tuple(self.lacking())
         names = [self.leader] if self.leader != ctx.node else [name for name, _ in self.seats]
         for name in names:
             if lacking and name not in ("", ctx.node):
@@ -366,18 +366,10 @@ class Council:
             frame = encode(parcel) if parcel is not None else b""
             self.write(ctx, Fetched, fetch.origin, index, frame)
 
-    def fetched(self, ctx: Context, index: int, parcel: Parcel | None, origin: str) -> bool:
-        """Whether a parcel that another seat sent, or has not, is that of an entry here."""
-        record = self.record
-        if record is None or not record.base < index <= record.last:
-            return False
-        entry = record.entry(index)
-        if parcel is None:
-            if self.leadership is not None and index in self.keeper.lacking(record, self.decided):
-                self.leadership.without(ctx, index, origin)
-            return False
-        stamp = parcel.stamp
-        if (entry.source, entry.incarnation, entry.sequence) != (
+    def fetched(self, ctx: Context, index: int, parcel: Parcel) -> bool:
+        """Whether a parcel that another seat sent is that of an entry here."""
+        entry, stamp = self.entry(index), parcel.stamp
+        if entry is None or (entry.source, entry.incarnation, entry.sequence) != (
             stamp.source,
             stamp.incarnation,
             stamp.sequence,
@@ -386,6 +378,15 @@ class Council:
         self.keeper.put(index, parcel)
         self.arrived(ctx)
         return True
+
+    def entry(self, index: int) -> Entry | None:
+        """An entry, if it is here."""
+        record = self.record
+        return record.entry(index) if record is not None and record.base < index <= record.last else None
+
+    def lacking(self) -> list[int]:
+        """The first entries whose parcels are not here."""
+        return [] if self.record is None else self.keeper.lacking(self.record, self.decided)
 
     def _merge(self, record: Record, copy: Copy) -> None:
         """Take entries that are not here, instead of those that contradict them."""

@@ -77,8 +77,8 @@ class Copy(Letter, frozen=True):
 
 
 class Copied(Letter, frozen=True):
-    """I share your record up to an index, and have all parcels up to another; or, not agreed, I might share it
-    from there on.
+    """I share your record up to an index, and have all parcels up to another; or, not agreed, I might
+    share it from there on.
     """
 
     index: Number

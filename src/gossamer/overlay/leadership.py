@@ -92,23 +92,19 @@ class Leadership:
         return have[(len(have) - 1) // 2]
 
     def without(self, ctx: Context, index: int, name: str) -> None:
-        """A seat does not have the parcel of an entry that this node lacks. If a majority has not, it was
-        never told; and if the source is gone, it never will be.
+        """A seat does not have the parcel of an entry that this node lacks, and whose source has gone. If
+        nobody has it, it was never told, and never will be.
         """
         lacking = self._without.setdefault(index, {ctx.node})
         lacking.add(name)
-        seats = [each for each, _ in self._record.seats]
-        source = self._record.entry(index).source.partition("/")[0]
-        gone = source not in self._council.live(ctx)
-        if gone and 2 * len(lacking.intersection(seats)) > len(seats):
+        if lacking.issuperset(each for each, _ in self._record.seats):
             del self._without[index]
             self._council.propose(ctx, Entry(self._council.term, voids=index))
 
     def steer(self, ctx: Context) -> None:
         """Give seats to those that should have them, one change at a time; leave the lead to the best."""
         council, record = self._council, self._record
-        settling = record.seated > council.decided or record.term(council.decided) != council.term
-        if settling or council.keeper.held < council.decided:
+        if record.seated > council.decided or record.term(council.decided) != council.term:
             return
         wanted = council.settings.seats
         live = {name for name in council.live(ctx) if name == ctx.node or not self._silent(name)}

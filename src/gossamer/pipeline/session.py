@@ -32,6 +32,13 @@ _SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.python.filterPushdown.enabled": "true",
 }
+_SMALL = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
+"""For little data, where planning and compiling cost more than running."""
 _LAUNCHER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 _QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
@@ -79,7 +86,7 @@ def _started(master: str, name: str, quick: bool, settings: dict[str, str]) -> S
     if SparkSession.getActiveSession() is None:
         _prepare(master, settings, quick)
     builder = SparkSession.builder.master(master).appName(name)
-    return _got(builder, {**_SETTINGS, **settings}, master)
+    return _got(builder, {**_SETTINGS, **(_SMALL if quick else {}), **settings}, master)
 
 
 def _prepare(master: str, settings: dict[str, str], quick: bool) -> None:
@@ -105,7 +112,7 @@ def _prepare(master: str, settings: dict[str, str], quick: bool) -> None:
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings.setdefault("spark.driver.memory", f"{_memory()}m")
-        settings.setdefault("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
+        settings.setdefault("spark.sql.shuffle.partitions", str((1 if quick else 2) * (os.cpu_count() or 1)))
 
 
 def _got(builder: SparkSession.Builder, settings: Mapping[str, str], where: str) -> SparkSession:

@@ -163,8 +163,9 @@ class Carrier:
         self.tell(host, "wake", *key)
 
     def lose(self, host: Host, engine: Engine, peer: str, item: Item, reason: str) -> None:
-        """An item between an engine of a host and a peer ends here."""
-        self.carry(host, engine.lost(host.time(), peer, item, reason))
+        """An item between an engine of a host and a peer ends here; nothing but that comes of it."""
+        engine.lost(host.time(), peer, item, reason)
+        self.drops[reason] += 1
 
     # effects of engines
 

@@ -68,6 +68,8 @@ class Reliable(Multicast[S]):
         self.repaired_own = 0
         """Parcels sent again that began here."""
         self._ticking = False
+        self._near: list[str] = []
+        """Who was next to this node at the last beat."""
         self._beat_length = nanoseconds(min(settings.repair, settings.ack))
         self._time = 0
         """Nanoseconds that this node has watched its streams: neither a pause nor a wrong clock makes others
@@ -263,10 +265,16 @@ class Reliable(Multicast[S]):
             return
         self._ticking = False
         self._time += self._beat_length
-        busy = False
-        for key, stream in tuple(self.streams.items()):
+        near, before = self.hops(ctx, None), self._near
+        self._near, busy = near, False
+        streams = tuple(
+            (key, stream)
+            for key, stream in self.streams.items()
+            if near != before or not stream.quiet(self.begins(ctx, stream))
+        )
+        for key, stream in streams:
             busy |= self._beat(ctx, key, stream)
-        self._acknowledge(ctx, self.streams)
+        self._acknowledge(ctx, [key for key, _ in streams if key in self.streams])
         if busy:
             self._tick(ctx)
 

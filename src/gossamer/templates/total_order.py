@@ -46,6 +46,8 @@ MARK = "!"
 """Begins the name of a sequencer's order as a source: ``b1/!b1`` is what b1 says about the order."""
 MAX_PLACES = 256
 """Entries of one parcel of the order."""
+MAX_GONE = 1024
+"""Sources that are remembered as gone."""
 NO_PROOF = bytes(PROOF_BYTES)
 
 
@@ -69,8 +71,8 @@ class TotalOrderSettings(ReliableSettings, frozen=True):
     heartbeat
         Seconds between signs of life of the sequencer.
     patience
-        Seconds without one until another seat takes over, and after which a seat that does not answer is given
-        to another node, unless the backbone knows earlier that it died.
+        Seconds without one until another seat takes over, and after which a seat that does not answer is
+        given to another node, unless the backbone knows earlier that it died.
     """
 
     seats: Annotated[int, Meta(ge=1, le=9)] = 5
@@ -126,6 +128,8 @@ class TotalOrder(Reliable[S]):
         """The index up to which this node, as sequencer, has told the order."""
         self._number = 0
         self._stuck = (0, 0)
+        self._gone: dict[Key, None] = {}
+        """Sources that are no more."""
 
     def make_keeper(self) -> Keeper:
         """How seats keep their record."""
@@ -351,10 +355,31 @@ class TotalOrder(Reliable[S]):
 
     def _fetched(self, ctx: Context, fetched: Fetched) -> None:
         """Another seat has the parcel of an entry, or has it not."""
-        parcel = decode(fetched.parcel) if fetched.parcel else None
-        if isinstance(parcel, Parcel) or parcel is None:
-            if self.council.fetched(ctx, fetched.index, parcel, fetched.origin) and parcel is not None:
+        if fetched.parcel:
+            parcel = decode(fetched.parcel)
+            if isinstance(parcel, Parcel) and self.council.fetched(ctx, fetched.index, parcel):
                 self.on_parcel(ctx, parcel, fetched.origin)
+            return
+        entry, leadership = self.council.entry(fetched.index), self.council.leadership
+        if entry is not None and leadership is not None and fetched.index in self.council.lacking():
+            if (last(entry.source), entry.incarnation) in self._gone:
+                leadership.without(ctx, fetched.index, fetched.origin)
+
+    def _look(self, ctx: Context) -> None:
+        """Ask sources for parcels that have an entry and are not here."""
+        for index in self.council.lacking():
+            entry = self.council.entry(index)
+            assert entry is not None
+            key = (last(entry.source), entry.incarnation)
+            stream = self.streams.get(key) or self.open(ctx, key, entry.source)
+            stream.high = max(stream.high, entry.sequence)
+            self._tick(ctx)
+
+    def _give_up(self, ctx: Context, key: Key, stream: Stream) -> None:
+        super()._give_up(ctx, key, stream)
+        self._gone[key] = None
+        while len(self._gone) > MAX_GONE:
+            del self._gone[next(iter(self._gone))]
 
     @on(Relay)
     def relay(self, ctx: Context, relay: Relay, sender: str) -> None:
@@ -369,6 +394,7 @@ class TotalOrder(Reliable[S]):
         match name:
             case "council":
                 self.council.timer(ctx)
+                self._look(ctx)
                 self._settle(ctx)
             case "found":
                 self.founding.timer(ctx)

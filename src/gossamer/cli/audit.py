@@ -1,0 +1,146 @@
+"""``gossamer audit``, ``report`` and ``watch``: what traces prove, in words and pictures, later or live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from gossamer.cli.node import Json
+from gossamer.core.errors import SparkUnavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from gossamer.pipeline.audit.auditing import Outcome
+    from gossamer.pipeline.reading import Survey
+
+Traces = Annotated[str, typer.Argument(help="Folder or address of traces, or of one run.")]
+Master = Annotated[
+    str | None, typer.Option(help="Spark master (local[2], spark://…, yarn, k8s://…) or sc://… for Connect.")
+]
+Runs = Annotated[list[str] | None, typer.Option("--run", help="Only this run; may be repeated.")]
+
+SMALL = 2_000_000
+"""Rows up to which starting fast is worth more than running fast."""
+SHOWN = 20
+
+
+def audit(
+    traces: Traces,
+    run: Runs = None,
+    master: Master = None,
+    plain: Annotated[bool, typer.Option(help="Use plain queries where there are kernels too.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Hold traces against what their channels promised.
+
+    Exit code 0: every promise of every channel was kept, and the traces are whole. 1: one was broken.
+    2: the traces are incomplete, so nobody can tell.
+    """
+    look = _survey(traces, run, deep=plain)
+    with _spark(master, look.rows) as spark:
+        from gossamer.pipeline.audit.auditing import audit as hold
+
+        outcome = hold(spark, look, plain=plain)
+    show(outcome, look, as_json)
+    raise typer.Exit(outcome.code)
+
+
+def report(
+    traces: Traces,
+    run: Runs = None,
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+    master: Master = None,
+) -> None:
+    """Make one page with pictures of what happened: topology, latency, load, promises."""
+    look = _survey(traces, run)
+    with _spark(master, look.rows) as spark:
+        from gossamer.pipeline.report import report as make
+
+        page, _ = make(spark, look)
+    out.write_text(page)
+    Console(highlight=False).print(f"{out}: {len(page) // 1024} KiB, {len(look.runs)} runs, {look.rows} rows")
+
+
+def watch(
+    traces: Traces,
+    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between looks.")] = 2.0,
+    once: Annotated[bool, typer.Option(help="Show what is there, and end.")] = False,
+    master: Master = None,
+    as_json: Json = False,
+) -> None:
+    """Follow the traces of a running overlay: scorecards and violations, kept current. Ctrl-C ends it."""
+    from gossamer.cli.watching import follow
+
+    with _spark(master, 0) as spark:
+        follow(spark, traces, interval, once, as_json)
+
+
+def show(outcome: Outcome, look: Survey, as_json: bool) -> None:
+    """Print an outcome, for people or for programs."""
+    if as_json:
+        print(msgspec.json.encode({**msgspec.to_builtins(outcome), "result": outcome.word}).decode())
+        return
+    console = Console(highlight=False)
+    table = Table("run", "channel", "promise", "result")
+    for verdict in outcome.verdicts:
+        if verdict.violations:
+            word = f"[bold red]{verdict.violations} violations[/]"
+        elif not verdict.judged:
+            word = "[yellow]cannot be told[/]"
+        else:
+            word = "kept" if outcome.complete else "kept, as far as rows go"
+        table.add_row(verdict.run, verdict.channel, verdict.promise, word)
+    console.print(table)
+    for each in outcome.violations[:SHOWN]:
+        console.print(
+            f"  {each.run} {each.channel}: {each.promise} broken at {each.node} by number {each.number} of "
+            f"{each.source or 'nobody'}, instant {each.at}; expected: {each.expected}",
+            markup=False,
+        )
+    if outcome.total > SHOWN:
+        console.print(f"  … and {outcome.total - SHOWN} more")
+    for fault in outcome.faults[:SHOWN]:
+        console.print(
+            f"  incomplete: {fault.run}, {fault.file or fault.writer}: {fault.reason}", markup=False
+        )
+    if len(outcome.faults) > SHOWN:
+        console.print(f"  … and {len(outcome.faults) - SHOWN} more")
+    quarantined = sum(fault.quarantined for fault in outcome.faults)
+    damaged = f", {quarantined} damaged files left out" if quarantined else ""
+    console.print(
+        f"[bold]{outcome.word}[/]: {outcome.checked.rows} rows, {outcome.checked.events} events{damaged}"
+    )
+
+
+def _survey(traces: str, runs: list[str] | None, deep: bool = False) -> Survey:
+    with _pipeline():
+        from gossamer.pipeline.reading import survey
+    look = survey(traces, deep)
+    return look.only(runs) if runs else look
+
+
+@contextmanager
+def _spark(master: str | None, rows: int) -> Iterator[SparkSession]:
+    with _pipeline():
+        from gossamer.pipeline.session import session
+    spark = session(master, quick=rows <= SMALL)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def _pipeline() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise SparkUnavailable(f"{error.name} is not installed", "pip install 'gossamer[pipeline]'") from None

@@ -1,0 +1,100 @@
+"""A query whose processes die in the middle: nothing lost, nothing twice. ``kills`` kills Spark itself."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException, StreamingQueryException
+
+from gossamer.storage.log import Log
+
+from .frames import Source, folder_of
+from .station import CHANNEL, Station
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+KILLS = 3
+EVENTS = 300
+
+
+def descendants(process: int) -> list[int]:
+    """Every process below one, the youngest first."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with suppress(OSError):
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                children.setdefault(int(fields[1]), []).append(int(entry.name))
+    below = children.get(process, [])
+    return [each for child in below for each in (*descendants(child), child)]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        threading.Event().wait(0.02)
+
+
+def ended(query: StreamingQuery) -> bool:
+    """Let a query do all there is; whether it could."""
+    try:
+        query.processAllAvailable()
+    except StreamingQueryException:
+        return False
+    query.stop()
+    return True
+
+
+@pytest.fixture
+def quiet(spark: SparkSession) -> Iterator[None]:
+    """Spark has much to say about processes that died."""
+    spark.sparkContext.setLogLevel("OFF")
+    yield
+    spark.sparkContext.setLogLevel("WARN")
+
+
+def test_processes_of_a_query_die_and_every_event_arrives_once(
+    spark: SparkSession, tmp_path: Path, quiet: None
+) -> None:
+    folder = folder_of(tmp_path)
+    java = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
+    dice = random.Random(4)
+
+    def started(station: Station) -> StreamingQuery:
+        """Spark notices only when it uses them that idle workers have died too."""
+        for _ in range(10):
+            with suppress(Py4JJavaError, PySparkException):
+                return start(station)
+        raise AssertionError("the query cannot be started any more")
+
+    def start(station: Station) -> StreamingQuery:
+        events = spark.readStream.format("gossamer").option("maxRows", "100").load(str(folder))
+        writer = events.select("payload").writeStream.format("gossamer").option("address", station.address)
+        writer = writer.option("channel", CHANNEL).option("history", str(station.folder))
+        return writer.option("checkpointLocation", str(tmp_path / "checkpoint")).option("chunk", "20").start()
+
+    with Log(folder) as log, Station(tmp_path / "station") as station:
+        log.append(Source().parcels(EVENTS // 5, events=5))
+        for _ in range(KILLS):
+            query = started(station)
+            wanted = len(station.heard()) + dice.randrange(1, 100)
+            until(lambda wanted=wanted, query=query: len(station.heard()) >= wanted or not query.isActive)  # type: ignore[misc]
+            for process in descendants(java):
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            with suppress(StreamingQueryException):
+                query.awaitTermination()
+        until(lambda: ended(started(station)))
+        heard = Counter(int(payload) for _, payload in station.heard())
+    assert heard == Counter(range(1, EVENTS + 1))
