@@ -48,6 +48,7 @@ class Stream:
         "low",
         "moved",
         "next",
+        "over",
         "reached",
         "settled",
         "wanted",
@@ -75,6 +76,8 @@ class Stream:
         """Nothing beyond is released, nor acknowledged for all."""
         self.fresh = True
         """Whether anything has happened since somebody last looked."""
+        self.over = False
+        """Whether nobody has what is not here, as far as is known."""
         self._asked: dict[int, int] = {}
         self._told: dict[str, int] = {}
 
@@ -93,7 +96,7 @@ class Stream:
 
     def add(self, parcel: Parcel) -> bool:
         """Take a parcel; False if it is a copy and nobody asked for it."""
-        self.fresh = True
+        self.fresh, self.over = True, False
         number = parcel.stamp.sequence
         self._asked.pop(number, None)
         if number in self.held or (self.next and number < self.next and number not in self.wanted):

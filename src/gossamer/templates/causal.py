@@ -16,8 +16,9 @@ source. Nothing that the neighbour delivered depends on anything outside of it. 
 begin behind the cut, and go on once all the others have reached it.
 
 A dependency that cannot be had any more is given up: after ``patience`` if its source has left the tree or
-lives anew, after ``laggard`` without movement of its stream in any case. Then what waited for it begins anew
-behind a cut, just so, and subscribers are told of the gap.
+lives anew, after ``laggard`` without movement of its stream in any case. What that one depended on is not
+known here, so who named it waits for the cut of a neighbour that has passed it, but for what itself waits
+for it. If the dependency comes later it is not delivered any more, and subscribers are told of the gap.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ from typing import Annotated, TypeVar
 from msgspec import Meta
 
 from gossamer.core.context import Context
-from gossamer.core.control import Message, on
+from gossamer.core.control import on
 from gossamer.core.names import last, nanoseconds
 from gossamer.core.parcel import MAX_DEPENDS, Parcel
 from gossamer.core.template import AT_MOST_ONCE, CAUSAL, GAP_FREE
+from gossamer.overlay.cut import AskCut, Cut, Puzzle, Wait, remember
 from gossamer.overlay.stream import Key, Stream
-from gossamer.overlay.streamwords import MAX_STREAMS, Have, Name, Number
+from gossamer.overlay.streamwords import Have
 from gossamer.templates.multicast import on_backbone
 from gossamer.templates.reliable import Reliable, ReliableSettings
 
@@ -49,32 +51,8 @@ class CausalSettings(ReliableSettings, frozen=True):
     patience: Annotated[float, Meta(gt=0, le=86400)] = 10.0
 
 
+NOBODY: Key = ("", 0)
 S = TypeVar("S", bound=CausalSettings)
-V = TypeVar("V")
-
-
-class AskCut(Message, frozen=True):
-    """One hop towards sources: how far are you? I need to know what these depend on, up to a number each."""
-
-    sources: Annotated[tuple[tuple[Name, Number, Number], ...], Meta(max_length=MAX_STREAMS)]
-
-
-class Cut(Message, frozen=True):
-    """How far I am with every source: none of this depends on anything else."""
-
-    positions: Annotated[tuple[tuple[Name, Number, Number], ...], Meta(max_length=2 * MAX_STREAMS)]
-
-
-class Wait:
-    """What the next parcel of a source waits for, and since when nothing has moved there."""
-
-    __slots__ = ("key", "number", "position", "since")
-
-    def __init__(self, key: Key, number: int, since: int) -> None:
-        self.key = key
-        self.number = number
-        self.position = -1
-        self.since = since
 
 
 class Causal(Reliable[S]):
@@ -105,6 +83,7 @@ class Causal(Reliable[S]):
         """Sources that begin here behind a cut and wait for the others to reach it."""
         self._cut: dict[Key, int] = {}
         """The cut that these wait for; of several all that is in one of them."""
+        self._puzzles: dict[Key, Puzzle] = {}
         self._waits: dict[Key, Wait] = {}
         self._heard: dict[Key, None] = {}
         """Sources of which something was delivered here."""
@@ -129,6 +108,7 @@ class Causal(Reliable[S]):
         ready = self._ready(ctx, parcel)
         if ready:
             self._waits.pop(parcel.stamp.key, None)
+            self._puzzles.pop(parcel.stamp.key, None)
         return ready
 
     def _ready(self, ctx: Context, parcel: Parcel) -> bool:
@@ -142,14 +122,60 @@ class Causal(Reliable[S]):
                 if not self._passed(ctx, key, least):
                     return self._wait(source, key, least)
             self._reached()
+        if source in self._puzzles:
+            return self._solved(ctx, source, self._puzzles[source])
         for node, incarnation, least in parcel.depends:
             key = (node, incarnation)
             if not self._passed(ctx, key, least):
                 return self._wait(source, key, least)
             if self._unexplained.get(key, least + 1) <= least <= self.floor.get(key, 0):
-                self.unsure[source] = (number, self._time)
+                self._puzzles[source] = Puzzle(number, (key, least), self._time)
                 return False
         return True
+
+    def _solved(self, ctx: Context, source: Key, puzzle: Puzzle) -> bool:
+        """Whether all that a neighbour had passed has passed here, but for what waits for it."""
+        if puzzle.cut is None:
+            return False
+        for key, least in puzzle.cut.items():
+            if self._passed(ctx, key, least) or self._behind(key, source, puzzle.reason):
+                continue
+            if key in self._beginning or key in self._puzzles:
+                self._begin_anew(source, puzzle)
+            return self._wait(source, key, least)
+        return True
+
+    def _begin_anew(self, source: Key, puzzle: Puzzle) -> None:
+        """Two that are in the dark would wait for each other: this one begins behind its cut."""
+        assert puzzle.cut is not None
+        del self._puzzles[source]
+        self._raise(source, puzzle.position)
+        self._join(source, puzzle.cut)
+
+    def _join(self, source: Key, cut: dict[Key, int]) -> None:
+        """Let a source that begins here wait for one more cut: two together are a cut, too."""
+        self._beginning.add(source)
+        for key, number in cut.items():
+            self._cut[key] = max(number, self._cut.get(key, 0))
+            if key in self._beginning:
+                self._raise(key, number)
+
+    def _behind(self, key: Key, source: Key, reason: tuple[Key, int]) -> bool:
+        """Whether the next parcel of one source cannot come before that of another: it depends on it, or both
+        name the same parcel, which neither would if it depended on the other.
+        """
+        puzzle = self._puzzles.get(key)
+        if puzzle is not None:
+            return puzzle.reason == reason
+        seen = set()
+        while key in self._waits and key not in seen and key not in self._beginning:
+            seen.add(key)
+            key = self._waits[key].key
+            if key == source:
+                return True
+            if key in self._puzzles:
+                return False
+        return False
 
     def _passed(self, ctx: Context, key: Key, number: int) -> bool:
         if number <= self.floor.get(key, 0) or key == (ctx.node, ctx.incarnation):
@@ -219,9 +245,9 @@ class Causal(Reliable[S]):
     def _ask(self, ctx: Context) -> None:
         """One request per neighbour for all the sources behind it."""
         asked: dict[str, list[tuple[str, int, int]]] = {}
-        for key, (number, _) in self.unsure.items():
-            stream = self.streams.get(key)
-            above = self.upstream(ctx, stream) if stream else None
+        puzzles = {key: puzzle.number for key, puzzle in self._puzzles.items() if puzzle.cut is None}
+        for key, number in (puzzles | {key: number for key, (number, _) in self.unsure.items()}).items():
+            above = self._above(ctx, key)
             if above is not None:
                 asked.setdefault(above, []).append((*key, number))
         for above, sources in asked.items():
@@ -244,25 +270,29 @@ class Causal(Reliable[S]):
     def cut(self, ctx: Context, cut: Cut, sender: str) -> None:
         """Streams that begin here begin behind the cut; the others have to reach it first."""
         told = {(node, life): number for node, life, number in cut.positions}
+        told.pop((ctx.node, ctx.incarnation), None)
         begin = [
-            key
-            for key, (number, _) in self.unsure.items()
-            if number <= told.get(key, 0) and sender == self._above(ctx, key)
+            key for key, (number, _) in self.unsure.items() if self._tells(ctx, told, sender, key, number)
         ]
-        if not begin:
-            return
         for key in begin:
             del self.unsure[key]
-            self._beginning.add(key)
+        self._beginning.update(begin)
+        for key, puzzle in self._puzzles.items():
+            if puzzle.cut is None and self._tells(ctx, told, sender, key, puzzle.number):
+                puzzle.cut = {each: number for each, number in told.items() if each != key}
+                puzzle.position = told[key]
         for key, number in told.items():
-            if key == (ctx.node, ctx.incarnation):
-                continue
-            self._cut[key] = max(number, self._cut.get(key, 0))
-            if key in self._beginning or key in self.unsure or not self._position(key):
+            given_up = any(puzzle.cut and puzzle.reason[0] == key for puzzle in self._puzzles.values())
+            if key in self._beginning or key in self.unsure or given_up or not self._position(key):
                 self._raise(key, number)
-        for key in tuple(told):
+            if begin:
+                self._cut[key] = max(number, self._cut.get(key, 0))
+        for key in told:
             self._go_on(ctx, key)
         self._resume(ctx)
+
+    def _tells(self, ctx: Context, told: dict[Key, int], sender: str, key: Key, number: int) -> bool:
+        return number <= told.get(key, 0) and sender == self._above(ctx, key)
 
     def _raise(self, key: Key, number: int) -> None:
         """Deliver nothing of a source up to a number. What it depended on is not known before the cut."""
@@ -294,18 +324,32 @@ class Causal(Reliable[S]):
 
     def _look_after(self, ctx: Context) -> None:
         """Ask again, and do without what does not come."""
-        if self.unsure and self._time >= self._ask_at:
+        if self._time >= self._ask_at:
             self._ask(ctx)
             self._ask_at = self._time + nanoseconds(2 * self.settings.ack)
         for wait in [wait for wait in self._waits.values() if self._in_vain(ctx, wait)]:
             self._raise(wait.key, wait.number)
             self._go_on(ctx, wait.key)
-        for key, (_, since) in tuple(self.unsure.items()):
+        asking = [(key, since) for key, (_, since) in self.unsure.items()]
+        asking += [(key, puzzle.since) for key, puzzle in self._puzzles.items() if puzzle.cut is None]
+        for key, since in asking:
             if self._time - since >= nanoseconds(self.settings.laggard):
                 self._skip(ctx, key)
+        for key in tuple(self._puzzles):
+            self._go_on(ctx, key)
+        if self._beginning:
+            self._look_at_cut(ctx)
         self._resume(ctx)
-        if self.unsure or self._waits:
+        if self.unsure or self._beginning or self._puzzles or self._waits:
             self._tick(ctx)
+
+    def _look_at_cut(self, ctx: Context) -> None:
+        """Others may wait for us to reach it, though no parcel does."""
+        for key, least in self._cut.items():
+            if not self._passed(ctx, key, least):
+                self._wait(NOBODY, key, least)
+                return
+        self._reached()
 
     def _in_vain(self, ctx: Context, wait: Wait) -> bool:
         """Whether a stream that others wait for has stood still for too long."""
@@ -326,16 +370,9 @@ class Causal(Reliable[S]):
 
     def _skip(self, ctx: Context, key: Key) -> None:
         """Nobody says what a stream depends on: begin with what comes next."""
-        del self.unsure[key]
+        self.unsure.pop(key, None)
+        self._puzzles.pop(key, None)
         stream = self.streams.get(key)
         if stream is not None:
             self._raise(key, stream.high)
             self._go_on(ctx, key)
-
-
-def remember(known: dict[Key, V], key: Key, value: V) -> None:
-    """Set a value; of too many the one longest unchanged is forgotten."""
-    known.pop(key, None)
-    known[key] = value
-    if len(known) > MAX_STREAMS:
-        del known[next(iter(known))]

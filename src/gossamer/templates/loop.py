@@ -17,6 +17,7 @@ class Loop(Template[Settings]):
 
     name = "loop"
     promises = frozenset({AT_MOST_ONCE})
+    local = True
 
     def on_publish(self, ctx: Context, parcel: Parcel) -> None:
         ctx.deliver(parcel)

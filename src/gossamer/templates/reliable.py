@@ -180,7 +180,7 @@ class Reliable(Multicast[S]):
                 continue
             if not stream.idle and self.upstream(ctx, stream) is None and self.group.current(ctx):
                 self._give_up(ctx, key, stream)
-            elif stream.idle and key in self.streams:
+            elif stream.idle or stream.over:
                 self.forget(key)
         self._sweeping = any(not self.begins(ctx, stream) for stream in self.streams.values())
         if self._sweeping:
@@ -195,9 +195,6 @@ class Reliable(Multicast[S]):
     def _give_up(self, ctx: Context, key: Key, stream: Stream) -> None:
         for parcel in stream.stop():
             ctx.drop(parcel, "its source has gone")
-        stream.wanted.clear()
-        if not stream.next:
-            del self.streams[key]
 
     def begins(self, ctx: Context, stream: Stream) -> bool:
         """Whether this node is the source."""
@@ -284,14 +281,14 @@ class Reliable(Multicast[S]):
         above = self.upstream(ctx, stream)
         if above is not None:
             numbers = stream.missing(self._time, nanoseconds(self.settings.repair), MAX_ASKED)
-            if numbers or not stream.next:
+            if numbers or not (stream.next or stream.over):
                 ctx.send(above, Missing(stream.address, key[1], ranges(numbers)))
         for neighbour in stream.silent(self._time, nanoseconds(2 * self.settings.ack)):
             self._tell(ctx, key, stream, neighbour)
         for neighbour in stream.laggards(self._time, nanoseconds(self.settings.laggard)):
             self._expel(ctx, key, stream, neighbour)
         self._release(ctx, stream)
-        return not stream.next or stream.next <= stream.high or stream.waiting
+        return (not stream.next and not stream.over) or stream.next <= stream.high or stream.waiting
 
     def _acknowledge(self, ctx: Context, keys: Iterable[Key], reminded: bool = False) -> None:
         """One message per neighbour for all the sources behind it; who is reminded answers in any case."""
@@ -347,7 +344,9 @@ class Reliable(Multicast[S]):
             elif key in self._ended:
                 self._tell(ctx, key, self.open(ctx, key, missing.source), sender)
             return
-        if not missing.numbers:
+        if not missing.numbers and stream.over and not stream.next:
+            ctx.send(sender, Gone(missing.source, missing.incarnation))
+        elif not missing.numbers:
             self._tell(ctx, key, stream, sender)
         for first, count in missing.numbers:
             for number in range(first, first + min(count, MAX_ASKED)):
@@ -359,7 +358,7 @@ class Reliable(Multicast[S]):
                 elif number < stream.base:
                     self._tell(ctx, key, stream, sender)
                     break
-                elif number > stream.high and self._ends(ctx, stream):
+                elif number > stream.high and (stream.over or self._ends(ctx, stream)):
                     ctx.send(sender, Gone(missing.source, missing.incarnation))
                     break
                 elif stream.next and number < stream.next and len(stream.wanted) < self.settings.send_window:

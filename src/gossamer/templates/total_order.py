@@ -46,8 +46,6 @@ MARK = "!"
 """Begins the name of a sequencer's order as a source: ``b1/!b1`` is what b1 says about the order."""
 MAX_PLACES = 256
 """Entries of one parcel of the order."""
-MAX_GONE = 1024
-"""Sources that are remembered as gone."""
 NO_PROOF = bytes(PROOF_BYTES)
 
 
@@ -128,8 +126,6 @@ class TotalOrder(Reliable[S]):
         """The index up to which this node, as sequencer, has told the order."""
         self._number = 0
         self._stuck = (0, 0)
-        self._gone: dict[Key, None] = {}
-        """Sources that are no more."""
 
     def make_keeper(self) -> Keeper:
         """How seats keep their record."""
@@ -362,7 +358,8 @@ class TotalOrder(Reliable[S]):
             return
         entry, leadership = self.council.entry(fetched.index), self.council.leadership
         if entry is not None and leadership is not None and fetched.index in self.council.lacking():
-            if (last(entry.source), entry.incarnation) in self._gone:
+            stream = self.streams.get((last(entry.source), entry.incarnation))
+            if stream is not None and stream.over:
                 leadership.without(ctx, fetched.index, fetched.origin)
 
     def _look(self, ctx: Context) -> None:
@@ -372,14 +369,9 @@ class TotalOrder(Reliable[S]):
             assert entry is not None
             key = (last(entry.source), entry.incarnation)
             stream = self.streams.get(key) or self.open(ctx, key, entry.source)
-            stream.high = max(stream.high, entry.sequence)
-            self._tick(ctx)
-
-    def _give_up(self, ctx: Context, key: Key, stream: Stream) -> None:
-        super()._give_up(ctx, key, stream)
-        self._gone[key] = None
-        while len(self._gone) > MAX_GONE:
-            del self._gone[next(iter(self._gone))]
+            if not stream.over:
+                stream.high = max(stream.high, entry.sequence)
+                self._tick(ctx)
 
     @on(Relay)
     def relay(self, ctx: Context, relay: Relay, sender: str) -> None:

@@ -1,0 +1,67 @@
+"""What causal order keeps and says where a node lacks the past of what it gets.
+
+A *cut* is a number per source such that no parcel up to these depends on any beyond. How far a node has
+delivered in causal order is one. Pure state and words: the ``causal`` template says when.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar
+
+from msgspec import Meta
+
+from gossamer.core.control import Message
+from gossamer.overlay.stream import Key
+from gossamer.overlay.streamwords import MAX_STREAMS, Name, Number
+
+V = TypeVar("V")
+
+
+class AskCut(Message, frozen=True):
+    """One hop towards sources: how far are you? I need to know what these depend on, up to a number each."""
+
+    sources: Annotated[tuple[tuple[Name, Number, Number], ...], Meta(max_length=MAX_STREAMS)]
+
+
+class Cut(Message, frozen=True):
+    """How far I am with every source: none of this depends on anything else."""
+
+    positions: Annotated[tuple[tuple[Name, Number, Number], ...], Meta(max_length=2 * MAX_STREAMS)]
+
+
+class Wait:
+    """What the next parcel of a source waits for, and since when nothing has moved there."""
+
+    __slots__ = ("key", "number", "position", "since")
+
+    def __init__(self, key: Key, number: int, since: int) -> None:
+        self.key = key
+        self.number = number
+        self.position = -1
+        self.since = since
+
+
+class Puzzle:
+    """A parcel that depends on one that was given up: what else it depends on has to be found out.
+
+    cut, position
+        What has to have passed before it, and how far that neighbour was with its source; None and 0 until a
+        neighbour has said.
+    """
+
+    __slots__ = ("cut", "number", "position", "reason", "since")
+
+    def __init__(self, number: int, reason: tuple[Key, int], since: int) -> None:
+        self.number = number
+        self.reason = reason
+        self.since = since
+        self.cut: dict[Key, int] | None = None
+        self.position = 0
+
+
+def remember(known: dict[Key, V], key: Key, value: V) -> None:
+    """Set a value; of too many the one longest unchanged is forgotten."""
+    known.pop(key, None)
+    known[key] = value
+    if len(known) > MAX_STREAMS:
+        del known[next(iter(known))]
