@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: install run test lint bench clean
+.PHONY: install run test lint bench proof clean
 
 install: $(READY)
 
@@ -23,6 +23,15 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# All templates that have a scenario, seeds 1 to SEEDS, JOBS at a time; e.g. make proof SEEDS=3 SCENARIOS=reliable
+SEEDS ?= 20
+JOBS ?= $(shell nproc)
+SCENARIOS ?=
+PROOF ?= proof.json
+
+proof: install
+	$(BIN)/python benchmarks/proof.py $(SCENARIOS) --seeds $(SEEDS) --jobs $(JOBS) --out $(PROOF)
 
 bench: install
 	$(BIN)/python benchmarks/throughput.py

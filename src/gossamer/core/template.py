@@ -66,6 +66,8 @@ class Template(Generic[S]):
     settings_type: ClassVar[type[Settings]] = Settings
     promises: ClassVar[frozenset[str]] = frozenset()
     """Words for what is promised; checkers and audits hold a run against them."""
+    local: ClassVar[bool] = False
+    """Whether events never leave the node where they were published."""
     watches: ClassVar[tuple[str, ...]] = ()
     """Containers whose changes ``on_container`` wants to hear of."""
 

@@ -21,12 +21,17 @@ class Published(msgspec.Struct, gc=False):
 
 
 class Peers:
-    """Subscriptions of one channel with equal criteria, counted together."""
+    """Subscriptions of one channel with equal criteria, counted together.
 
-    __slots__ = ("criteria", "matched", "members")
+    node
+        Where they all are, if events never leave their node.
+    """
 
-    def __init__(self, criteria: Criteria) -> None:
+    __slots__ = ("criteria", "matched", "members", "node")
+
+    def __init__(self, criteria: Criteria, node: str | None = None) -> None:
         self.criteria = criteria
+        self.node = node
         self.matched = 0
         self.members = 0
 
@@ -80,8 +85,10 @@ class Counts(msgspec.Struct):
         crashed and which has not ended since, and whose criteria match. What had been delivered before a
         subscription ended stays counted.
     delivered
-        Different pairs of an event and a subscription. Those of events older than the subscription, still
-        on their way when it began, count here and not as expected.
+        Different pairs of an event and a subscription.
+    earlier
+        Of these, those of events older than the subscription, which were not expected: on their way when it
+        began, or kept for others.
     duplicates
         Deliveries of a pair beyond the first.
     answered, feedback, feedback_duplicates
@@ -95,6 +102,7 @@ class Counts(msgspec.Struct):
     published: int = 0
     expected: int = 0
     delivered: int = 0
+    earlier: int = 0
     duplicates: int = 0
     answered: int = 0
     feedback: int = 0

@@ -72,17 +72,31 @@ class Books:
         From publication to delivery, over all pairs.
     ended
         Lives of sources that a crash ended.
+    local
+        Whether events never leave their node, and nobody expects them elsewhere.
     """
 
-    __slots__ = ("checks", "counts", "ended", "events", "first", "groups", "last", "latency", "seats")
+    __slots__ = (
+        "checks",
+        "counts",
+        "ended",
+        "events",
+        "first",
+        "groups",
+        "last",
+        "latency",
+        "local",
+        "seats",
+    )
 
-    def __init__(self, checks: list[Check]) -> None:
+    def __init__(self, checks: list[Check], local: bool = False) -> None:
         self.checks = checks
+        self.local = local
         self.counts = Counts()
         self.latency = Quantiles()
         self.ended: set[tuple[str, int]] = set()
-        self.groups: dict[str, Peers] = {}
-        """By the text of their criteria, since Criteria(a=1) == Criteria(a=True)."""
+        self.groups: dict[tuple[str, str | None], Peers] = {}
+        """By the text of their criteria, since Criteria(a=1) == Criteria(a=True), and their node if local."""
         self.seats: dict[SeatKey, Seat] = {}
         self.events: dict[tuple[str, int], dict[int, Published]] = {}
         self.last: dict[tuple[str, int], int] = {}
@@ -101,6 +115,8 @@ class Books:
         expected = delivered = 0
         for seat in seats:
             for source, last in self.last.items():
+                if self.local and source[0] != seat.key[0]:
+                    continue
                 count, greatest = seat.marked(source)
                 expected += greatest if source in self.ended else last
                 delivered += count
@@ -176,7 +192,8 @@ class Ledger(Witness):
     def opened(self, world: World, channel: str, promises: frozenset[str]) -> None:
         known = self._known_checks
         self.unchecked |= promises - known.keys()
-        self.channels[channel] = Books([known[each]() for each in sorted(promises & known.keys())])
+        checks = [known[each]() for each in sorted(promises & known.keys())]
+        self.channels[channel] = Books(checks, world.template(channel).local)
 
     def stopped(self, world: World, node: str, life: int) -> None:
         for books in self.channels.values():
@@ -189,7 +206,8 @@ class Ledger(Witness):
         self, world: World, node: str, life: int, channel: str, subscription: int, criteria: Criteria
     ) -> None:
         books = self.channels[channel]
-        group = books.groups.setdefault(repr(criteria), Peers(criteria))
+        where = node if books.local else None
+        group = books.groups.setdefault((repr(criteria), where), Peers(criteria, where))
         group.members += 1
         self._order += 1
         key = (node, life, subscription)
@@ -203,7 +221,7 @@ class Ledger(Witness):
         seat.group.members -= 1
         books.counts.expected -= seat.missing
         if not seat.group.members:
-            del books.groups[repr(seat.criteria)]
+            del books.groups[repr(seat.criteria), seat.group.node]
 
     def published(
         self,
@@ -230,6 +248,8 @@ class Ledger(Witness):
             forgotten, oldest = self._oldest.popleft()
             del forgotten[oldest]
         for group in books.groups.values():
+            if group.node not in (None, node):
+                continue
             if not group.criteria or (attributes and group.criteria.matches(attributes)):
                 group.matched += 1
                 books.counts.expected += group.members
@@ -266,7 +286,9 @@ class Ledger(Witness):
                 self._violate(world, INTEGRITY, channel, key, source, number, expected)
             elif event is not None and not again:
                 books.latency.add(world.clock.now - event.at)
-                seat.got += event.order > seat.order
+                older = event.order < seat.order
+                seat.got += not older
+                books.counts.earlier += older
             for check in books.checks:
                 expected = check.delivered(seat, source, number, again)
                 if expected:

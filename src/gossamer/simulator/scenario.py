@@ -57,6 +57,7 @@ class ChannelResult(msgspec.Struct, frozen=True):
     published: int
     expected: int
     delivered: int
+    earlier: int
     duplicates: int
     answered: int
     feedback: int
@@ -76,7 +77,7 @@ class ChannelResult(msgspec.Struct, frozen=True):
 class Result(msgspec.Struct, frozen=True):
     """What came of a run.
 
-    published, expected, delivered, duplicates, answered, feedback, feedback_duplicates, missed, violations
+    published … violations
         See books.Counts; sums over all channels.
     examples
         The first few violations.
@@ -103,6 +104,7 @@ class Result(msgspec.Struct, frozen=True):
     published: int
     expected: int
     delivered: int
+    earlier: int
     duplicates: int
     answered: int
     feedback: int

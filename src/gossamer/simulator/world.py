@@ -110,6 +110,10 @@ class World:
         host = self._host(node)
         return host.engine is not None and not host.paused
 
+    def template(self, channel: str) -> type[Template[Any]]:
+        """The class that a channel was made of."""
+        return self.templates[self._channels[channel_id(channel)].template]
+
     def container(self, node: str, name: str) -> Any:
         """What a container of a node was set to from outside; None if it was not."""
         return self._host(node).containers.get(name)
@@ -167,8 +171,8 @@ class World:
     def spread(self, field: Field) -> None:
         """Let all pairs of nodes talk, as far from each other as they are; nobody is told of these links."""
         places = field.places
-        self._carrier.reach = (
-            lambda a, b: field.model(a, b, self._link) if a in places and b in places else None
+        self._carrier.reach = lambda a, b: (
+            field.model(a, b, self._link) if a in places and b in places else None
         )
 
     def unlink(self, a: str, b: str) -> None:

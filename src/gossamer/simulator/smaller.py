@@ -1,0 +1,55 @@
+"""A scenario made smaller and faster, for a look that takes seconds instead of minutes."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TypeVar
+
+import msgspec
+
+from gossamer.overlay.monitor import MonitorSettings
+from gossamer.simulator.script import Below, Churn, Publish, Scenario, Subscribe
+
+Part = TypeVar("Part", Below, Churn, Publish, Subscribe)
+
+TIMES = ("start", "end", "join", "leave", "stay", "away", "every", "down")
+
+
+def smaller(scenario: Scenario, nodes: int, pace: float = 1.0) -> Scenario:
+    """The scenario with fewer nodes, in which everything happens so many times as fast.
+
+    Numbers of agents, of nodes below others and of mortals shrink with the nodes. All instants and durations
+    are divided by the pace, and the backbone watches itself so much more eagerly. Links, the channels'
+    settings and the rates of publishers stay as they are. Whatever names nodes stays too, and has to fit.
+    """
+    share = nodes / scenario.network.nodes
+    watch = MonitorSettings() if scenario.monitor is True else scenario.monitor
+    if watch:
+        watch = msgspec.structs.replace(
+            watch,
+            probe_budget=watch.probe_budget * pace,
+            budget=watch.budget * pace,
+            interval=max(1.0, watch.interval / pace),
+        )
+    return msgspec.structs.replace(
+        scenario,
+        network=msgspec.structs.replace(scenario.network, nodes=nodes),
+        duration=scenario.duration / pace,
+        patience=scenario.patience / pace,
+        monitor=watch,
+        publish=tuple(_part(each, share, pace) for each in scenario.publish),
+        subscribe=tuple(_part(each, share, pace) for each in scenario.subscribe),
+        below=tuple(_part(each, share, pace) for each in scenario.below),
+        churn=tuple(_part(each, share, pace) for each in scenario.churn),
+    )
+
+
+def _part(part: Part, share: float, pace: float) -> Part:
+    changed: dict[str, float] = {}
+    for name in TIMES:
+        seconds = getattr(part, name, None)
+        if seconds is not None:
+            changed[name] = seconds / pace
+    if part.pick is not None:
+        changed["pick"] = max(1, ceil(part.pick * share))
+    return msgspec.structs.replace(part, **changed)
