@@ -30,6 +30,7 @@ app.command("simulate")(simulate.simulate)
 app.command("sweep")(sweep.sweep)
 app.command("audit")(audit.audit)
 app.command("report")(audit.report)
+app.command("watch")(audit.watch)
 
 
 @app.callback()

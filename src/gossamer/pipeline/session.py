@@ -111,6 +111,7 @@ def _prepare(master: str, settings: dict[str, str], quick: bool) -> None:
     settings[key] = " ".join([*flags, *filter(None, [settings.get(key)])])
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        settings.setdefault("spark.python.daemon.module", "gossamer.pipeline.daemon")
         settings.setdefault("spark.driver.memory", f"{_memory()}m")
         settings.setdefault("spark.sql.shuffle.partitions", str((1 if quick else 2) * (os.cpu_count() or 1)))
 

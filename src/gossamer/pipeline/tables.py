@@ -102,9 +102,9 @@ def node_load(rows: DataFrame, bucket: float = 1.0) -> DataFrame:
     return rows.groupBy("run", "node", _bucket(bucket)).agg(
         sf.count_if(sent).alias("sent"),
         sf.count_if(received).alias("received"),
-        _sum(sent, "bytes").alias("bytes_sent"),
-        _sum(received, "bytes").alias("bytes_received"),
-        _sum(_when(trace.DELIVERED), "count").alias("delivered"),
+        sum_of(sent, "bytes").alias("bytes_sent"),
+        sum_of(received, "bytes").alias("bytes_received"),
+        sum_of(_when(trace.DELIVERED), "count").alias("delivered"),
         sf.count_if(_when(trace.DROPPED)).alias("dropped"),
     )
 
@@ -118,8 +118,8 @@ def link_utilisation(rows: DataFrame, bucket: float = 1.0) -> DataFrame:
     ).agg(
         sf.count_if(onward).alias("messages_ab"),
         sf.count_if(~onward).alias("messages_ba"),
-        _sum(onward, "bytes").alias("bytes_ab"),
-        _sum(~onward, "bytes").alias("bytes_ba"),
+        sum_of(onward, "bytes").alias("bytes_ab"),
+        sum_of(~onward, "bytes").alias("bytes_ba"),
     )
 
 
@@ -153,6 +153,18 @@ def compare(rows: DataFrame, run_a: str, run_b: str) -> DataFrame:
     return both.withColumn("change", sf.when(sf.col("a") != 0, sf.col("b") / sf.col("a") - 1))
 
 
+def timed(rows: DataFrame) -> DataFrame:
+    """Deliveries with the instant of their publication."""
+    published = of(rows, trace.PARCEL, trace.PUBLISHED).select(*PARCEL, sf.col("at").alias("published_at"))
+    given = deliveries(rows).join(published, [*PARCEL], "left")
+    return given.withColumn("latency", sf.col("at") - sf.col("published_at"))
+
+
+def sum_of(where: Column, column: str) -> Column:
+    """The sum of a column over the rows where something holds."""
+    return sf.sum(sf.when(where, sf.col(column)).otherwise(0))
+
+
 # inside
 
 
@@ -160,20 +172,9 @@ def _when(action: str) -> Column:
     return sf.col("action") == action
 
 
-def _sum(where: Column, column: str) -> Column:
-    return sf.sum(sf.when(where, sf.col(column)).otherwise(0))
-
-
 def _bucket(seconds: float) -> Column:
     size = round(seconds * SECOND)
     return (sf.floor(sf.col("at") / size) * size).cast("bigint").alias("since")
-
-
-def timed(rows: DataFrame) -> DataFrame:
-    """Deliveries with the instant of their publication."""
-    published = of(rows, trace.PARCEL, trace.PUBLISHED).select(*PARCEL, sf.col("at").alias("published_at"))
-    given = deliveries(rows).join(published, [*PARCEL], "left")
-    return given.withColumn("latency", sf.col("at") - sf.col("published_at"))
 
 
 def _path() -> Column:
@@ -224,7 +225,7 @@ def _given(rows: DataFrame) -> DataFrame:
     return known.groupBy("run", "channel").agg(
         sf.sum("count").alias("delivered"),
         sf.sum((sf.col("copies") - 1) * sf.col("count")).alias("duplicates"),
-        _sum(due, "count").alias("in_time"),
+        sum_of(due, "count").alias("in_time"),
     )
 
 
@@ -258,8 +259,8 @@ def _traffic(rows: DataFrame) -> DataFrame:
     )
     costs = sent.agg(
         sf.count_if(control).alias("control_messages"),
-        _sum(control, "bytes").alias("control_bytes"),
+        sum_of(control, "bytes").alias("control_bytes"),
         sf.count_if(~control).alias("data_messages"),
-        _sum(~control, "bytes").alias("data_bytes"),
+        sum_of(~control, "bytes").alias("data_bytes"),
     )
     return costs.join(repeated, ["run", "channel"], "left")
