@@ -1,0 +1,119 @@
+"""Audits of whole folders: what the simulator leaves passes, what is planted fails, what is torn is neither."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gossamer.pipeline.audit.auditing import Outcome, audit
+from gossamer.pipeline.reading import survey
+from gossamer.simulator.scenario import load, run
+from gossamer.traces.writer import TraceWriter
+
+from .stories import STORIES, Story
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = {"at-most-once", "exactly-once", "gap-free", "deadline"}
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of every template that promises something."""
+    folder = tmp_path_factory.mktemp("simulated")
+    result = run(load(Path(__file__).with_name("clean.toml")), 1, folder)
+    assert not result.violations
+    return folder
+
+
+def written(folder: Path, story: Story, segment: int = 5) -> None:
+    writer = TraceWriter(folder, story.run, "world", segment_rows=segment)
+    for row in story.rows:
+        writer(row)
+    writer.close()
+
+
+def results(outcome: Outcome) -> dict[tuple[str, str], int]:
+    return {(each.channel, each.promise): each.violations for each in outcome.verdicts}
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_clean_run_of_the_simulator_keeps_every_promise(
+    spark: SparkSession, simulated: Path, plain: bool
+) -> None:
+    outcome = audit(spark, survey(str(simulated)), plain=plain)
+    assert (outcome.word, outcome.code, outcome.complete) == ("passed", 0, True)
+    assert outcome.checked.rows > 5_000
+    assert outcome.checked.events > 200
+    kept = results(outcome)
+    promised = {
+        ("sure", "gap-free"),
+        ("one-order", "total-order"),
+        ("talk", "causal"),
+        ("loose", "at-most-once"),
+    }
+    always = {
+        (channel, each) for channel in ("loose", "talk") for each in ("deadline", "feedback", "accounting")
+    }
+    assert promised | always <= set(kept)
+    assert not any(kept.values())
+
+
+def test_violations_are_listed_and_counted_and_other_runs_are_not_blamed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for name in ("gap", "excused", "books"):
+        written(tmp_path, STORIES[name])
+    outcome = audit(spark, survey(str(tmp_path)))
+    assert (outcome.word, outcome.code, outcome.complete) == ("violated", 1, True)
+    found = sorted(
+        (each.run, each.promise, each.node, each.source, each.number) for each in outcome.violations
+    )
+    planted = [(name, *each[:4]) for name in ("gap", "books") for each in STORIES[name].found]
+    assert found == sorted(planted)
+    assert outcome.total == len(planted)
+    by_run = {(each.run, each.promise): each.violations for each in outcome.verdicts}
+    assert by_run["excused", "gap-free"] == 0
+    assert by_run["gap", "gap-free"] == 3
+
+
+def test_torn_traces_are_incomplete_and_never_passed(spark: SparkSession, tmp_path: Path) -> None:
+    """Node c's rows 2 and 3 are gone: nobody is blamed, but nothing is said to hold either."""
+    written(tmp_path, STORIES["excused"], segment=4)
+    (tmp_path / "run=excused" / "world-000002.parquet").unlink()
+    for plain in (False, True):
+        outcome = audit(spark, survey(str(tmp_path)), plain=plain)
+        assert (outcome.word, outcome.code, outcome.complete) == ("incomplete", 2, False)
+        assert not outcome.violations
+        judged = {each.promise: each.judged for each in outcome.verdicts}
+        assert judged["gap-free"]
+        assert not judged["accounting"], "it needs all rows of all nodes"
+        assert any("rows of" in fault.reason for fault in outcome.faults)
+
+
+def test_a_damaged_page_is_quarantined_with_a_count(
+    spark: SparkSession, simulated: Path, tmp_path: Path
+) -> None:
+    import pyarrow.parquet as pq
+
+    shutil.copytree(simulated, tmp_path / "copy")
+    written(tmp_path / "copy", STORIES["gap"])
+    file = sorted((tmp_path / "copy").rglob("world-000001.parquet"))[0]
+    column = pq.read_metadata(file).row_group(0).column(0)
+    damaged = bytearray(file.read_bytes())
+    damaged[column.data_page_offset + column.total_compressed_size - 2] ^= 255
+    file.write_bytes(damaged)
+    outcome = audit(spark, survey(str(tmp_path / "copy")).only(["clean-1"]))
+    assert outcome.word == "incomplete"
+    assert [fault.file for fault in outcome.faults if fault.quarantined] == [str(file)]
+
+
+def test_a_promise_that_nobody_can_check_is_not_said_to_be_kept(spark: SparkSession, tmp_path: Path) -> None:
+    written(tmp_path, Story("odd", "telepathy").opened("a"))
+    outcome = audit(spark, survey(str(tmp_path)))
+    assert (outcome.complete, outcome.code) == (True, 2)
+    assert [each.promise for each in outcome.verdicts if not each.judged] == ["telepathy"]
