@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: install run test lint bench proof clean
+.PHONY: install run test lint bench proof bench-pipeline proof-kills clean
 
 install: $(READY)
 
@@ -35,6 +35,13 @@ proof: install
 
 bench: install
 	$(BIN)/python benchmarks/throughput.py
+
+# Kills a streaming job from a log into a channel twenty times: nothing lost, nothing twice.
+proof-kills: install
+	$(BIN)/python -m tests.pyspark_gossamer.kills 20
+
+bench-pipeline: install
+	$(BIN)/python benchmarks/pipeline_sweep.py
 
 clean:
 	rm -rf .venv
