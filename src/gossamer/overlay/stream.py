@@ -45,6 +45,7 @@ class Stream:
         "fresh",
         "held",
         "high",
+        "life",
         "low",
         "moved",
         "next",
@@ -56,6 +57,7 @@ class Stream:
 
     def __init__(self, address: str, first: int = 0) -> None:
         self.address = address
+        self.life = 0
         self.next = first
         self.high = max(0, first - 1)
         self.low = self.base = first
@@ -76,8 +78,8 @@ class Stream:
         """Nothing beyond is released, nor acknowledged for all."""
         self.fresh = True
         """Whether anything has happened since somebody last looked."""
-        self.over = False
-        """Whether nobody has what is not here, as far as is known."""
+        self.over = 0
+        """1 if the source has gone, and another stands in for it; 2 if nobody has what is not here."""
         self._asked: dict[int, int] = {}
         self._told: dict[str, int] = {}
 
@@ -96,8 +98,10 @@ class Stream:
 
     def add(self, parcel: Parcel) -> bool:
         """Take a parcel; False if it is a copy and nobody asked for it."""
-        self.fresh, self.over = True, False
+        self.fresh = True
         number = parcel.stamp.sequence
+        if number > self.high:
+            self.over = 0
         self._asked.pop(number, None)
         if number in self.held or (self.next and number < self.next and number not in self.wanted):
             return False

@@ -165,7 +165,8 @@ class Reliable(Multicast[S]):
         """A stream that was not here; it goes on where it was forgotten."""
         forgotten = self._ended.pop(key, 0)
         stream = self.streams[key] = Stream(address, max(first, forgotten))
-        stream.begun = bool(forgotten)
+        stream.begun, stream.life = bool(forgotten), key[1]
+        stream.over = int(key[0] == ctx.node and not self.begins(ctx, stream))  # an earlier life has gone
         self._place(ctx, key, stream)
         if not self._sweeping:
             self._sweeping = True
@@ -180,7 +181,7 @@ class Reliable(Multicast[S]):
                 continue
             if not stream.idle and self.upstream(ctx, stream) is None and self.group.current(ctx):
                 self._give_up(ctx, key, stream)
-            elif stream.idle or stream.over:
+            elif stream.idle or stream.over == 2:
                 self.forget(key)
         self._sweeping = any(not self.begins(ctx, stream) for stream in self.streams.values())
         if self._sweeping:
@@ -197,8 +198,8 @@ class Reliable(Multicast[S]):
             ctx.drop(parcel, "its source has gone")
 
     def begins(self, ctx: Context, stream: Stream) -> bool:
-        """Whether this node is the source."""
-        return last(stream.address) == ctx.node
+        """Whether this node is the source, in this life."""
+        return last(stream.address) == ctx.node and stream.life == ctx.incarnation
 
     def upstream(self, ctx: Context, stream: Stream) -> str | None:
         """The neighbour towards a source, or towards the root if the source has gone: what the root has
@@ -207,14 +208,15 @@ class Reliable(Multicast[S]):
         if self.begins(ctx, stream):
             return None
         path = stream.address.split("/")
-        if ctx.node in path:
+        if ctx.node in path[:-1]:
             return path[path.index(ctx.node) + 1]
         if not on_backbone(ctx):
             return ctx.server
         tree = self.group.tree
         if tree is None or ctx.node not in tree:
             return None
-        return tree.tree.next_hop(ctx.node, path[0] if path[0] in tree else self.stand_in(tree))
+        gone = stream.over or path[0] not in tree
+        return tree.tree.next_hop(ctx.node, self.stand_in(tree) if gone else path[0])
 
     def stand_in(self, tree: Rooted) -> str:
         """Who takes the place of a source that has gone."""
@@ -281,14 +283,16 @@ class Reliable(Multicast[S]):
         above = self.upstream(ctx, stream)
         if above is not None:
             numbers = stream.missing(self._time, nanoseconds(self.settings.repair), MAX_ASKED)
-            if numbers or not (stream.next or stream.over):
+            if numbers or not (stream.next or stream.over == 2):
                 ctx.send(above, Missing(stream.address, key[1], ranges(numbers)))
+        elif stream.over == 1 and not stream.idle and self._ends(ctx, stream):
+            self._give_up(ctx, key, stream)
         for neighbour in stream.silent(self._time, nanoseconds(2 * self.settings.ack)):
             self._tell(ctx, key, stream, neighbour)
         for neighbour in stream.laggards(self._time, nanoseconds(self.settings.laggard)):
             self._expel(ctx, key, stream, neighbour)
         self._release(ctx, stream)
-        return (not stream.next and not stream.over) or stream.next <= stream.high or stream.waiting
+        return (not stream.next and stream.over < 2) or stream.next <= stream.high or stream.waiting
 
     def _acknowledge(self, ctx: Context, keys: Iterable[Key], reminded: bool = False) -> None:
         """One message per neighbour for all the sources behind it; who is reminded answers in any case."""
@@ -339,12 +343,14 @@ class Reliable(Multicast[S]):
         key = (last(missing.source), missing.incarnation)
         stream = self.streams.get(key)
         if stream is None:
-            if self._ends(ctx, Stream(missing.source)):
+            stream = Stream(missing.source)
+            stream.life = missing.incarnation
+            if self._ends(ctx, stream):
                 ctx.send(sender, Gone(missing.source, missing.incarnation))
             elif key in self._ended:
                 self._tell(ctx, key, self.open(ctx, key, missing.source), sender)
             return
-        if not missing.numbers and stream.over and not stream.next:
+        if not missing.numbers and stream.over == 2 and not stream.next:
             ctx.send(sender, Gone(missing.source, missing.incarnation))
         elif not missing.numbers:
             self._tell(ctx, key, stream, sender)
@@ -358,7 +364,7 @@ class Reliable(Multicast[S]):
                 elif number < stream.base:
                     self._tell(ctx, key, stream, sender)
                     break
-                elif number > stream.high and (stream.over or self._ends(ctx, stream)):
+                elif number > stream.high and (stream.over == 2 or self._ends(ctx, stream)):
                     ctx.send(sender, Gone(missing.source, missing.incarnation))
                     break
                 elif stream.next and number < stream.next and len(stream.wanted) < self.settings.send_window:
@@ -372,15 +378,24 @@ class Reliable(Multicast[S]):
     def _ends(self, ctx: Context, stream: Stream) -> bool:
         """Whether nobody else can have what is not here."""
         alone = self.upstream(ctx, stream) is None and self.group.current(ctx)
-        return alone and (not self.begins(ctx, stream) or stream.next == 0)
+        return alone and not self.begins(ctx, stream)
 
     @on(Gone)
     def source_gone(self, ctx: Context, gone: Gone, sender: str) -> None:
         """Nobody upstream has what we ask for, nor ever will."""
         key = (last(gone.source), gone.incarnation)
         stream = self.streams.get(key)
-        if stream is not None and sender == self.upstream(ctx, stream):
+        if stream is None or sender != self.upstream(ctx, stream):
+            return
+        stood_in = bool(stream.over) or not self._in_tree(stream)
+        stream.over = 1
+        if stood_in or self.upstream(ctx, stream) is None:
             self._give_up(ctx, key, stream)
+        self._tick(ctx)
+
+    def _in_tree(self, stream: Stream) -> bool:
+        tree = self.group.tree
+        return tree is not None and stream.address.partition("/")[0] in tree
 
     # laggards
 

@@ -139,7 +139,7 @@ class TotalOrder(Reliable[S]):
     # parcels and places
 
     def begins(self, ctx: Context, stream: Stream) -> bool:
-        return last(stream.address) in (ctx.node, MARK + ctx.node)
+        return last(stream.address) in (ctx.node, MARK + ctx.node) and stream.life == ctx.incarnation
 
     def stand_in(self, tree: Rooted) -> str:
         return self.sequencer[1] if self.sequencer[1] in tree else tree.root
@@ -359,7 +359,7 @@ class TotalOrder(Reliable[S]):
         entry, leadership = self.council.entry(fetched.index), self.council.leadership
         if entry is not None and leadership is not None and fetched.index in self.council.lacking():
             stream = self.streams.get((last(entry.source), entry.incarnation))
-            if stream is not None and stream.over:
+            if stream is not None and stream.over == 2:
                 leadership.without(ctx, fetched.index, fetched.origin)
 
     def _look(self, ctx: Context) -> None:
@@ -369,7 +369,7 @@ class TotalOrder(Reliable[S]):
             assert entry is not None
             key = (last(entry.source), entry.incarnation)
             stream = self.streams.get(key) or self.open(ctx, key, entry.source)
-            if not stream.over:
+            if stream.over < 2:
                 stream.high = max(stream.high, entry.sequence)
                 self._tick(ctx)
 
