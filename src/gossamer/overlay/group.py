@@ -76,7 +76,8 @@ class Group:
     changed
         Called when this node has another tree.
     follow
-        Whether the root of the tree stays root while it lives, instead of the rendezvous node.
+        Whether members keep to the root of their tree while it lives, instead of the rendezvous node; nobody
+        is a root to itself but the rendezvous node and whom that lets lead.
     """
 
     def __init__(self, times: GroupTimes, changed: Callable[[Context], None], follow: bool = False) -> None:
@@ -110,7 +111,7 @@ class Group:
         live = self.live(ctx)
         if self.claimed is not None and self.claimed in live:
             return self.claimed
-        if self.follow and self.tree is not None and self.tree.root in live:
+        if self.follow and self.tree is not None and self.tree.root in live and self.tree.root != ctx.node:
             return self.tree.root
         return self.meeting(ctx)
 
@@ -275,11 +276,10 @@ class Group:
         if self._members:
             self._number += 1
             members = tuple(sorted((name, wanted.mark) for name, wanted in self._members.items()))
-            self._unheard = Join(self._number, max(self._seen, self.version[0]), members[:MAX_MEMBERS])
-            if self.claimed is not None:  # the rendezvous node hands everybody over to who leads
-                self._unheard = msgspec.structs.replace(
-                    self._unheard, target=self._last_root, origin=ctx.node
-                )
+            # whoever led hands everybody over, not hop by hop: on the way some may follow it still
+            led = self.follow and len(members) > 1 and (self.tree is None or self.tree.root == ctx.node)
+            ends = (self._last_root, ctx.node) if led or self.claimed is not None else ("", "")
+            self._unheard = Join(self._number, max(self._seen, self.version[0]), members[:MAX_MEMBERS], *ends)
             self._again(ctx)
 
     def _hop(self, ctx: Context) -> str:
