@@ -94,7 +94,7 @@ class History:
         """
         log_begin = self._follower.begin if self._follower is not None else self.end
         pieces: list[AnyPiece] = [
-            Archived(f"{self._archive}/{part.file}", max(start, part.first), min(end, part.end, log_begin))
+            Archived(f"{self._archive}/{part.file}", max(start, part.first), min(end, part.end))
             for part in self._parts
             if part.end > start and part.first < min(end, log_begin)
         ]
