@@ -231,3 +231,26 @@ def test_what_cannot_be_is_refused_with_file_and_key(tmp_path, more, key):
 def test_a_value_out_of_its_limits_is_refused_before_anything_is_built(more):
     with pytest.raises(ConfigError):
         small(more)
+
+
+# reliable at half of everything lost
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_with_one_lossy_link_near_a_leaf_the_source_resends_nothing(seed):
+    result = run(load(SCENARIOS / "leaf.toml"), seed)
+    orders = result.channels["orders"]
+    assert orders.figures["repaired_by_source"] == 0
+    assert orders.figures["repaired_on_the_way"] > 200
+    assert (orders.stayed.seats, orders.stayed.delivered) == (15, orders.stayed.expected)
+    assert (result.delivered, result.violations) == (result.expected, 0)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_at_half_loss_reliable_delivers_all_and_says_less_than_it_carries(seed):
+    result = run(load(SCENARIOS / "reliable.toml"), seed)
+    orders = result.channels["orders"]
+    assert (result.delivered, result.violations, result.missed) == (result.expected, 0, 0)
+    assert orders.stayed.delivered == orders.stayed.expected == result.expected
+    assert orders.traffic.control_bytes < 0.1 * orders.traffic.data_bytes
+    assert orders.figures["repaired_on_the_way"] > orders.figures["repaired_by_source"] > 0
