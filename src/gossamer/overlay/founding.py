@@ -2,7 +2,7 @@
 
 Those are the best matches of the channel and whoever is said to have had a seat. It founds none as long as
 one of the seats that are known latest may live, and nobody grants it to two at once. So two councils can
-begin only where nodes that should have been asked were not known yet; then the later history ends the earlier.
+begin only where nodes that should have been asked were not known yet; then the later history ends the other.
 """
 
 from __future__ import annotations

@@ -108,14 +108,16 @@ class Leadership:
             return
         wanted = council.settings.seats
         live = {name for name in council.live(ctx) if name == ctx.node or not self._silent(name)}
-        best = ranking(ctx.id, live, wanted)
+        best = ranking(ctx.id, live, 2 * wanted)
         seats = reseat(council.seat(ctx), record.seats, best, live, council.lives, wanted)
-        if isinstance(seats, str):
-            self._copy(ctx, seats)  # answers which life it is
-        elif seats != record.seats:
+        if seats != record.seats:
             council.lives = {name: life for name, life in council.lives.items() if name in dict(seats)}
             council.propose(ctx, Entry(council.term, seats=seats))
-        elif best and best[0] != ctx.node:
+            return
+        for name in best if len(seats) < wanted else best[:1]:
+            if name not in dict(seats):
+                self._copy(ctx, name)  # answers which life it is
+        if best and best[0] != ctx.node:
             seat = (best[0], dict(seats).get(best[0], -1))
             if self._match.get(seat) == self._held.get(seat) == record.last:
                 council.write(ctx, Lead, best[0])

@@ -14,25 +14,28 @@ def reseat(
     live: Collection[str],
     lives: Mapping[str, int],
     wanted: int,
-) -> Seats | str:
-    """The seats after the next change, or the name of a node whose life has to be found out first.
+) -> Seats:
+    """The seats after the next change: whoever is gone loses its seat, an empty one goes to the best that has
+    answered, and the rendezvous node gets one in any case.
 
     here
         The seat that leads; it stays.
     best
-        The nodes that should have seats, the rendezvous node first.
+        Nodes in the order in which they should have seats, the rendezvous node first.
     lives
-        Lives of nodes that have been heard of.
+        Lives of nodes that have answered.
     """
-    names = dict(seats)
     for seat in seats:
         if seat != here and (seat[0] not in live or lives.get(*seat) != seat[1]):
             return tuple(each for each in seats if each != seat)
-    lacking = [name for name in best if name not in names]
-    if lacking and (len(seats) < wanted or best[0] in lacking):
-        name = lacking[0]
-        return (*seats, (name, lives[name])) if name in lives else name
+    lacking = [name for name in best if name in lives and name not in dict(seats)]
+    if lacking and (len(seats) < wanted or lacking[0] == best[0]):
+        return (*seats, (lacking[0], lives[lacking[0]]))
     if len(seats) > wanted:
-        worst = next((s for s in reversed(seats) if s[0] not in best and s != here), seats[-1])
-        return tuple(each for each in seats if each != worst) if worst != here else seats
+        worst = max((seat for seat in seats if seat != here), key=lambda seat: _rank(best, seat[0]))
+        return tuple(each for each in seats if each != worst)
     return seats
+
+
+def _rank(best: Sequence[str], name: str) -> int:
+    return best.index(name) if name in best else len(best)
