@@ -44,16 +44,18 @@ class Wait:
 class Puzzle:
     """A parcel that depends on one that was given up: what else it depends on has to be found out.
 
+    reasons
+        The sources of what was given up.
     cut, position
         What has to have passed before it, and how far that neighbour was with its source; None and 0 until a
         neighbour has said.
     """
 
-    __slots__ = ("cut", "number", "position", "reason", "since")
+    __slots__ = ("cut", "number", "position", "reasons", "since")
 
-    def __init__(self, number: int, reason: tuple[Key, int], since: int) -> None:
+    def __init__(self, number: int, reasons: frozenset[Key], since: int) -> None:
         self.number = number
-        self.reason = reason
+        self.reasons = reasons
         self.since = since
         self.cut: dict[Key, int] | None = None
         self.position = 0

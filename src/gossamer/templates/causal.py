@@ -122,23 +122,30 @@ class Causal(Reliable[S]):
                 if not self._passed(ctx, key, least):
                     return self._wait(source, key, least)
             self._reached()
-        if source in self._puzzles:
-            return self._solved(ctx, source, self._puzzles[source])
         for node, incarnation, least in parcel.depends:
-            key = (node, incarnation)
-            if not self._passed(ctx, key, least):
-                return self._wait(source, key, least)
-            if self._unexplained.get(key, least + 1) <= least <= self.floor.get(key, 0):
-                self._puzzles[source] = Puzzle(number, (key, least), self._time)
-                return False
-        return True
+            if not self._passed(ctx, (node, incarnation), least):
+                return self._wait(source, (node, incarnation), least)
+        if source not in self._puzzles:
+            reasons = self._reasons(parcel)
+            if not reasons:
+                return True
+            self._puzzles[source] = Puzzle(number, reasons, self._time)
+        return self._solved(ctx, source, self._puzzles[source])
+
+    def _reasons(self, parcel: Parcel) -> frozenset[Key]:
+        """Sources named by a parcel of which it is not known what that depended on."""
+        return frozenset(
+            (node, life)
+            for node, life, number in parcel.depends
+            if self._unexplained.get((node, life), number + 1) <= number <= self.floor.get((node, life), 0)
+        )
 
     def _solved(self, ctx: Context, source: Key, puzzle: Puzzle) -> bool:
         """Whether all that a neighbour had passed has passed here, but for what waits for it."""
         if puzzle.cut is None:
             return False
         for key, least in puzzle.cut.items():
-            if self._passed(ctx, key, least) or self._behind(key, source, puzzle.reason):
+            if self._passed(ctx, key, least) or self._behind(key, source, puzzle):
                 continue
             if key in self._beginning or key in self._puzzles:
                 self._begin_anew(source, puzzle)
@@ -160,13 +167,13 @@ class Causal(Reliable[S]):
             if key in self._beginning:
                 self._raise(key, number)
 
-    def _behind(self, key: Key, source: Key, reason: tuple[Key, int]) -> bool:
+    def _behind(self, key: Key, source: Key, puzzle: Puzzle) -> bool:
         """Whether the next parcel of one source cannot come before that of another: it depends on it, or both
-        name the same parcel, which neither would if it depended on the other.
+        lack just the same parcel, which only one would name if it depended on the other.
         """
-        puzzle = self._puzzles.get(key)
-        if puzzle is not None:
-            return puzzle.reason == reason
+        other = self._puzzles.get(key)
+        if other is not None:
+            return len(puzzle.reasons) == 1 and other.reasons == puzzle.reasons
         seen = set()
         while key in self._waits and key not in seen and key not in self._beginning:
             seen.add(key)
@@ -248,22 +255,22 @@ class Causal(Reliable[S]):
         puzzles = {key: puzzle.number for key, puzzle in self._puzzles.items() if puzzle.cut is None}
         for key, number in (puzzles | {key: number for key, (number, _) in self.unsure.items()}).items():
             above = self._above(ctx, key)
-            if above is not None:
-                asked.setdefault(above, []).append((*key, number))
-        for above, sources in asked.items():
-            ctx.send(above, AskCut(tuple(sources)))
+            for neighbour in self.hops(ctx, None) if above is None else [above]:
+                asked.setdefault(neighbour, []).append((*key, number))
+        for neighbour, sources in asked.items():
+            ctx.send(neighbour, AskCut(tuple(sources)))
 
     @on(AskCut)
     def ask_cut(self, ctx: Context, ask: AskCut, sender: str) -> None:
         """Only who is sure itself can answer, and only about what it has passed."""
         if self.unsure or self._beginning:
             return
-        if any(number < self._position((node, life)) for node, life, number in ask.sources):
-            cut = {key: stream.next - 1 for key, stream in self.streams.items() if stream.next > 1}
-            for key, number in self.floor.items():
-                cut[key] = max(number, cut.get(key, 0))
-            for key, number in self._unexplained.items():
-                cut[key] = min(number - 1, cut.get(key, 0))
+        cut = {key: stream.next - 1 for key, stream in self.streams.items()}
+        for key, number in self.floor.items():
+            cut[key] = max(number, cut.get(key, 0))
+        for key, number in self._unexplained.items():
+            cut[key] = min(number - 1, cut.get(key, 0))
+        if any(number <= cut.get((node, life), 0) for node, life, number in ask.sources):
             ctx.send(sender, Cut(tuple((*key, number) for key, number in cut.items() if number > 0)))
 
     @on(Cut)
@@ -271,18 +278,16 @@ class Causal(Reliable[S]):
         """Streams that begin here begin behind the cut; the others have to reach it first."""
         told = {(node, life): number for node, life, number in cut.positions}
         told.pop((ctx.node, ctx.incarnation), None)
-        begin = [
-            key for key, (number, _) in self.unsure.items() if self._tells(ctx, told, sender, key, number)
-        ]
+        begin = [key for key, (number, _) in self.unsure.items() if number <= told.get(key, 0)]
         for key in begin:
             del self.unsure[key]
         self._beginning.update(begin)
         for key, puzzle in self._puzzles.items():
-            if puzzle.cut is None and self._tells(ctx, told, sender, key, puzzle.number):
+            if puzzle.cut is None and puzzle.number <= told.get(key, 0):
                 puzzle.cut = {each: number for each, number in told.items() if each != key}
                 puzzle.position = told[key]
         for key, number in told.items():
-            given_up = any(puzzle.cut and puzzle.reason[0] == key for puzzle in self._puzzles.values())
+            given_up = any(puzzle.cut and key in puzzle.reasons for puzzle in self._puzzles.values())
             if key in self._beginning or key in self.unsure or given_up or not self._position(key):
                 self._raise(key, number)
             if begin:
@@ -290,9 +295,6 @@ class Causal(Reliable[S]):
         for key in told:
             self._go_on(ctx, key)
         self._resume(ctx)
-
-    def _tells(self, ctx: Context, told: dict[Key, int], sender: str, key: Key, number: int) -> bool:
-        return number <= told.get(key, 0) and sender == self._above(ctx, key)
 
     def _raise(self, key: Key, number: int) -> None:
         """Deliver nothing of a source up to a number. What it depended on is not known before the cut."""
