@@ -26,25 +26,29 @@ from .station import Station
 
 EVENTS = 5
 """Per parcel."""
+AHEAD = 4000
+"""Events that wait in the log: more than the job takes in the seconds before it is killed."""
 PATIENCE = 300.0
 """Seconds in which a job has begun to publish, on any machine."""
 
 
 class Feed(threading.Thread):
-    """Somebody who keeps on adding to a log until told to stop."""
+    """Somebody who keeps on adding to a log, a little ahead of what has arrived, until told to stop."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(name="feed")
         self.folder = folder
         self.published = 0
+        self.arrived = 0
         self.enough = threading.Event()
 
     def run(self) -> None:
         source = Source()
         with Log(self.folder, segment_bytes=100_000) as log:
             while not self.enough.wait(0.05):
-                log.append(source.parcels(4, events=EVENTS))
-                self.published += 4 * EVENTS
+                if self.published < self.arrived + AHEAD:
+                    log.append(source.parcels(4, events=EVENTS))
+                    self.published += 4 * EVENTS
 
 
 def trial(kills: int, folder: Path, seed: int = 1) -> dict[str, object]:
@@ -60,7 +64,7 @@ def trial(kills: int, folder: Path, seed: int = 1) -> dict[str, object]:
             arguments = [log, station.address, history, str(folder / "checkpoint"), str(stop)]
             for number in range(kills):
                 job = _start(arguments)
-                heard = len(station.heard())
+                heard = feed.arrived = len(station.heard())
                 _until(lambda heard=heard: len(station.heard()) > heard, job)  # type: ignore[misc]
                 time.sleep(dice.uniform(0.0, 3.0))
                 os.killpg(job.pid, signal.SIGKILL)
