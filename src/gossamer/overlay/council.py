@@ -14,19 +14,15 @@ seats has begun a new life at once, their record is gone: then a later history b
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gossamer.core.context import Context
 from gossamer.core.names import NANOSECONDS, nanoseconds
-from gossamer.core.parcel import Parcel
-from gossamer.core.wire import encode
 from gossamer.overlay.councilwords import (
     Ask,
     Copied,
     Copy,
     Entry,
-    Fetch,
-    Fetched,
     History,
     Lead,
     Letter,
@@ -80,21 +76,18 @@ class Council:
         self.decided = 0
         self.settled = 0
         """What everybody in the group has, so that the record may forget it."""
-        self.time = 0
-        """Nanoseconds that this node has watched."""
+        self.time = 0  # nanoseconds that this node has watched
         self._tell_decided = decided
         self._tell_elected = elected
         self.written = 0
         self._heard = 0
         self._period = 0
-        self._votes: set[Seat] | None = None
-        """Votes for this node while it stands."""
+        self._votes: set[Seat] | None = None  # for this node, while it stands
         self.leadership: Leadership | None = None
         self._former = ""
         self.lives: dict[str, int] = {}
-        """Lives of nodes that told they are strangers."""
-        self._answer: tuple[str, int] | None = None
-        """Whom to tell what was copied, once it is kept."""
+        """Lives of nodes that have answered."""
+        self._answer: tuple[str, int] | None = None  # whom to tell what was copied, once it is kept
 
     # reading
 
@@ -110,7 +103,6 @@ class Council:
 
     @property
     def leads(self) -> bool:
-        """Whether this node leads, as far as it knows."""
         return self.leadership is not None
 
     def seated(self, ctx: Context) -> bool:
@@ -142,7 +134,6 @@ class Council:
         elif self._votes is not None:
             self._canvass(ctx)
         if self.record is not None:
-            self._ask_for_parcels(ctx)
             self._sleep(ctx)
 
     def _patience(self, ctx: Context) -> int:
@@ -167,23 +158,16 @@ class Council:
             if self.record is not None:
                 self.welcome_in(ctx, letter.origin)
             return
-        match letter:
-            case Ask():
-                self._ask(ctx, letter)
-            case Vote():
-                self._vote(ctx, letter)
-            case Copy():
-                self._copy(ctx, letter)
-            case Copied():
-                self._copied(ctx, letter)
-            case Welcome():
-                self._welcome(ctx, letter)
-            case Stranger():
-                self._stranger(ctx, letter)
-            case Lead():
-                self._lead(ctx, letter)
-            case Fetch():
-                self._fetch(ctx, letter)
+        handlers: dict[type[Letter], Callable[[Context, Any], None]] = {
+            Ask: self._ask,
+            Vote: self._vote,
+            Copy: self._copy,
+            Copied: self._copied,
+            Welcome: self._welcome,
+            Stranger: self._stranger,
+            Lead: self._lead,
+        }
+        handlers[type(letter)](ctx, letter)
 
     def _follow(self, term: int) -> None:
         """A later term has begun."""
@@ -206,8 +190,7 @@ class Council:
             self._count(ctx)
 
     def _canvass(self, ctx: Context, invited: bool = False) -> None:
-        assert self.record is not None
-        assert self._votes is not None
+        assert self.record is not None and self._votes is not None  # noqa: PT018
         index = self.record.last
         for seat in self.seats:
             if seat not in self._votes and seat[0] != ctx.node:
@@ -347,46 +330,10 @@ class Council:
         self._tell_decided(ctx)
         self.settle(copy.settled)
 
-    def arrived(self, ctx: Context) -> None:
-        """Parcels have arrived: entries may have waited for them."""
-        if self.record is not None and self.keeper.gather(self.record, self.decided):
-            self.kept(ctx, self.written)
-
-    def _ask_for_parcels(self, ctx: Context) -> None:
-        """Ask who leads, or as leader everybody, for the parcels of entries that are here without."""
-        lacking = tuple(self.lacking())
-        names = [self.leader] if self.leader != ctx.node else [name for name, _ in self.seats]
-        for name in names:
-            if lacking and name not in ("", ctx.node):
-                self.write(ctx, Fetch, name, lacking)
-
-    def _fetch(self, ctx: Context, fetch: Fetch) -> None:
-        for index in fetch.indexes:
-            parcel = self.keeper.get(index)
-            frame = encode(parcel) if parcel is not None else b""
-            self.write(ctx, Fetched, fetch.origin, index, frame)
-
-    def fetched(self, ctx: Context, index: int, parcel: Parcel) -> bool:
-        """Whether a parcel that another seat sent is that of an entry here."""
-        entry, stamp = self.entry(index), parcel.stamp
-        if entry is None or (entry.source, entry.incarnation, entry.sequence) != (
-            stamp.source,
-            stamp.incarnation,
-            stamp.sequence,
-        ):
-            return False
-        self.keeper.put(index, parcel)
-        self.arrived(ctx)
-        return True
-
     def entry(self, index: int) -> Entry | None:
         """An entry, if it is here."""
         record = self.record
         return record.entry(index) if record is not None and record.base < index <= record.last else None
-
-    def lacking(self) -> list[int]:
-        """The first entries whose parcels are not here."""
-        return [] if self.record is None else self.keeper.lacking(self.record, self.decided)
 
     def _merge(self, record: Record, copy: Copy) -> None:
         """Take entries that are not here, instead of those that contradict them."""

@@ -231,8 +231,9 @@ class Group:
 
     def _remember(self, ctx: Context) -> None:
         """Take everybody in the tree for a member that asks again."""
+        live = self.live(ctx)
         for node, mark in self.marks.items():
-            if mark and node != ctx.node:
+            if mark and node in live and node != ctx.node:
                 self._members.setdefault(node, Wanted(mark, REMEMBERED))
 
     def neighbour_back(self, ctx: Context, node: str) -> None:

@@ -69,7 +69,7 @@ class Registry(Template[RegistrySettings]):
         super().__init__(settings or RegistrySettings())
         own = self.settings
         self.shelf = Shelf(own.items, own.bytes)
-        self.local = Shelf(own.cache_items, own.cache_bytes)
+        self.private = Shelf(own.cache_items, own.cache_bytes)
         self.questions = Questions(own.retry, own.patience)
         self.feeder = Feeder(own.budget, own.burst, own.period)
         self.unreadable = 0
@@ -83,7 +83,7 @@ class Registry(Template[RegistrySettings]):
         """Nodes below that keep a replica: they have said so by feeding this one."""
         self._fed = False
         self._ctx: Context | None = None
-        for shelf, scope in ((self.shelf, GLOBAL), (self.local, LOCAL)):
+        for shelf, scope in ((self.shelf, GLOBAL), (self.private, LOCAL)):
             self.unreadable += shelf.load(f"{self.name}/{scope}/", stored or {})
 
     def on_open(self, ctx: Context) -> None:
@@ -134,7 +134,7 @@ class Registry(Template[RegistrySettings]):
     def _serve(self, ctx: Context, call: int, request: Request) -> None:
         match request:
             case Get(key):
-                local = self.local.get(check_key(key))
+                local = self.private.get(check_key(key))
                 if local is not None and local.value is not None:
                     ctx.reply(call, local)
                 else:
@@ -152,8 +152,8 @@ class Registry(Template[RegistrySettings]):
 
     def _set(self, ctx: Context, call: int, key: str, value: bytes | None, scope: str) -> None:
         if scope == LOCAL:
-            item = stamped(ctx.now, ctx.node, key, value, self.local.get(key))
-            self._forget(ctx, LOCAL, self.local.keep(item, ctx.now) or ())
+            item = stamped(ctx.now, ctx.node, key, value, self.private.get(key))
+            self._forget(ctx, LOCAL, self.private.keep(item, ctx.now) or ())
             ctx.store(f"{LOCAL}/{key}", encode_item(item))
             ctx.reply(call, item)
             return

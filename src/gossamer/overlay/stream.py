@@ -12,6 +12,8 @@ from gossamer.core.parcel import Parcel
 Key = tuple[str, int]
 """Node and incarnation of a source."""
 UNLIMITED = 2**63 - 1
+MAX_ENDED = 65_536
+"""Sources that have been silent and complete, of which only a number is remembered."""
 
 
 class Stream:
@@ -245,6 +247,32 @@ class Stream:
         self.expelled.add(name)
         for known in (self.behind, self.moved, self.reached, self._told):
             known.pop(name, None)
+
+
+class Streams(dict[Key, Stream]):
+    """The streams of a node, and what comes next of those that were forgotten."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended: dict[Key, int] = {}
+
+    def begin(self, key: Key, address: str, first: int) -> Stream:
+        """A stream that was not here; it goes on where it was forgotten."""
+        forgotten = self.ended.pop(key, 0)
+        stream = self[key] = Stream(address, max(first, forgotten))
+        stream.begun, stream.life = bool(forgotten), key[1]
+        return stream
+
+    def forget(self, key: Key) -> None:
+        """Remember of a stream only what comes next; of the oldest not even that."""
+        self.ended[key] = self.pop(key).next
+        while len(self.ended) > MAX_ENDED:
+            del self.ended[next(iter(self.ended))]
+
+    def upto(self, key: Key) -> int:
+        """What comes next of a source; 0 if nothing is known."""
+        stream = self.get(key)
+        return stream.next if stream is not None else self.ended.get(key, 0)
 
 
 def ranges(numbers: list[int]) -> tuple[tuple[int, int], ...]:

@@ -56,7 +56,8 @@ class Dropped(Message, frozen=True):
 
 
 class Gone(Message, frozen=True):
-    """The source has gone, and nobody from here on has what you ask for."""
+    """The source has gone; ``final`` if nobody has what you ask for, else ask who stands in for it."""
 
     source: Address
     incarnation: Number
+    final: bool

@@ -113,7 +113,7 @@ class Causal(Reliable[S]):
 
     def _ready(self, ctx: Context, parcel: Parcel) -> bool:
         source, number = parcel.stamp.key, parcel.stamp.sequence
-        if parcel.stamp.node == ctx.node or number <= self.floor.get(source, 0):
+        if source == (ctx.node, ctx.incarnation) or number <= self.floor.get(source, 0):
             return True
         if source in self.unsure:
             return False
@@ -192,7 +192,7 @@ class Causal(Reliable[S]):
     def _position(self, key: Key) -> int:
         """The number that comes next of a source; 0 if that is not known."""
         stream = self.streams.get(key)
-        return stream.next if stream else self._ended.get(key, 0)
+        return stream.next if stream else self.streams.ended.get(key, 0)
 
     def _wait(self, source: Key, key: Key, number: int) -> bool:
         wait = self._waits.get(source)
@@ -220,12 +220,13 @@ class Causal(Reliable[S]):
 
     def in_order(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
         stamp, floor = parcel.stamp, self.floor.get(parcel.stamp.key, 0)
-        if stamp.sequence <= floor and stamp.node != ctx.node:
+        own = stamp.key == (ctx.node, ctx.incarnation)
+        if stamp.sequence <= floor and not own:
             ctx.drop(parcel, "before the cut")
             if stamp.sequence == floor and stamp.key in self._heard:
                 ctx.gap(stamp.node)
             return
-        if stamp.node != ctx.node:
+        if not own:
             remember(self._heard, stamp.key, None)
             if ctx.subscribers:
                 self._note(parcel)
@@ -244,7 +245,7 @@ class Causal(Reliable[S]):
     @on(Have)
     def have(self, ctx: Context, have: Have, sender: str) -> None:
         key = (last(have.source), have.incarnation)
-        stream = self.streams.get(key) or Stream(have.source)
+        stream = self.streams.get(key) or self.open(ctx, key, have.source)
         if have.base > max(1, self._position(key)) and sender == self.upstream(ctx, stream):
             self.unsure[key] = (have.base - 1, self._time)
         super().have(ctx, have, sender)

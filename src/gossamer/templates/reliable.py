@@ -13,12 +13,9 @@ from gossamer.core.names import NANOSECONDS, last, nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, Membership
 from gossamer.overlay.grouptree import Rooted
-from gossamer.overlay.stream import Key, Stream, ranges
+from gossamer.overlay.stream import Key, Stream, Streams, ranges
 from gossamer.overlay.streamwords import MAX_ASKED, MAX_STREAMS, Acks, Dropped, Gone, Have, Missing
 from gossamer.templates.multicast import Multicast, MulticastSettings, on_backbone
-
-MAX_ENDED = 65_536
-"""Sources that have been silent and complete, of which only a number is remembered."""
 
 
 class ReliableSettings(MulticastSettings, frozen=True):
@@ -59,9 +56,7 @@ class Reliable(Multicast[S]):
 
     def __init__(self, settings: S) -> None:
         super().__init__(settings)
-        self.streams: dict[Key, Stream] = {}
-        self._ended: dict[Key, int] = {}
-        """What comes next of sources that were silent and complete when they were forgotten."""
+        self.streams = Streams()
         self._sweeping = False
         self.repaired = 0
         """Parcels sent again by this node, those that began here included."""
@@ -72,8 +67,7 @@ class Reliable(Multicast[S]):
         """Who was next to this node at the last beat."""
         self._beat_length = nanoseconds(min(settings.repair, settings.ack))
         self._time = 0
-        """Nanoseconds that this node has watched its streams: neither a pause nor a wrong clock makes others
-        look slow."""
+        """Nanoseconds of watching; neither a pause nor a wrong clock makes others look slow."""
 
     # parcels
 
@@ -112,14 +106,11 @@ class Reliable(Multicast[S]):
         self.on_parcel(ctx, parcel, sender)
 
     def onward(self, ctx: Context, parcel: Parcel, sender: str) -> list[str]:
-        """It went on, to close the gap there too."""
-        return []
+        return []  # it went on, to close the gap there too
 
     def figures(self) -> dict[str, int]:
-        return {
-            "repaired_by_source": self.repaired_own,
-            "repaired_on_the_way": self.repaired - self.repaired_own,
-        }
+        on_the_way = self.repaired - self.repaired_own
+        return {"repaired_by_source": self.repaired_own, "repaired_on_the_way": on_the_way}
 
     def advance(self, ctx: Context, stream: Stream, sender: str | None) -> None:
         """Deliver what is next in order."""
@@ -132,10 +123,7 @@ class Reliable(Multicast[S]):
         return True
 
     def _release(self, ctx: Context, stream: Stream) -> None:
-        """Forget what all behind us have; the source itself thereby moves the beginning.
-
-        A source that is in no tree yet has nobody behind it that it knows of, and keeps everything.
-        """
+        """Forget what all behind us have; the source itself thereby moves the beginning, once in a tree."""
         if self.upstream(ctx, stream) is not None:
             stream.release()
         elif not on_backbone(ctx) or self.group.current(ctx):
@@ -162,10 +150,8 @@ class Reliable(Multicast[S]):
         return self.streams.get(stamp.key) or self.open(ctx, stamp.key, stamp.source, first)
 
     def open(self, ctx: Context, key: Key, address: str, first: int = 0) -> Stream:
-        """A stream that was not here; it goes on where it was forgotten."""
-        forgotten = self._ended.pop(key, 0)
-        stream = self.streams[key] = Stream(address, max(first, forgotten))
-        stream.begun, stream.life = bool(forgotten), key[1]
+        """A stream that was not here."""
+        stream = self.streams.begin(key, address, first)
         stream.over = int(key[0] == ctx.node and not self.begins(ctx, stream))  # an earlier life has gone
         self._place(ctx, key, stream)
         if not self._sweeping:
@@ -182,16 +168,10 @@ class Reliable(Multicast[S]):
             if not stream.idle and self.upstream(ctx, stream) is None and self.group.current(ctx):
                 self._give_up(ctx, key, stream)
             elif stream.idle or stream.over == 2:
-                self.forget(key)
+                self.streams.forget(key)
         self._sweeping = any(not self.begins(ctx, stream) for stream in self.streams.values())
         if self._sweeping:
             ctx.wake("sweep", self.settings.laggard)
-
-    def forget(self, key: Key) -> None:
-        """Remember of a stream only what comes next."""
-        self._ended[key] = self.streams.pop(key).next
-        while len(self._ended) > MAX_ENDED:
-            del self._ended[next(iter(self._ended))]
 
     def _give_up(self, ctx: Context, key: Key, stream: Stream) -> None:
         for parcel in stream.stop():
@@ -202,9 +182,7 @@ class Reliable(Multicast[S]):
         return last(stream.address) == ctx.node and stream.life == ctx.incarnation
 
     def upstream(self, ctx: Context, stream: Stream) -> str | None:
-        """The neighbour towards a source, or towards the root if the source has gone: what the root has
-        still reaches everybody. None if the stream begins here, or nobody knows.
-        """
+        """The neighbour towards a source, or towards who stands in for it; None if it begins here."""
         if self.begins(ctx, stream):
             return None
         path = stream.address.split("/")
@@ -256,16 +234,13 @@ class Reliable(Multicast[S]):
             ctx.wake("beat", self._beat_length / NANOSECONDS)
 
     def on_timer(self, ctx: Context, name: str) -> None:
-        if name == "sweep":
-            self._sweep(ctx)
-            return
         if name != "beat":
-            super().on_timer(ctx, name)
+            self._sweep(ctx) if name == "sweep" else super().on_timer(ctx, name)
             return
-        self._ticking = False
+        self._ticking = busy = False
         self._time += self._beat_length
         near, before = self.hops(ctx, None), self._near
-        self._near, busy = near, False
+        self._near = near
         streams = tuple(
             (key, stream)
             for key, stream in self.streams.items()
@@ -346,56 +321,66 @@ class Reliable(Multicast[S]):
             stream = Stream(missing.source)
             stream.life = missing.incarnation
             if self._ends(ctx, stream):
-                ctx.send(sender, Gone(missing.source, missing.incarnation))
-            elif key in self._ended:
+                ctx.send(sender, Gone(missing.source, missing.incarnation, self._stands_in(ctx)))
+            elif key in self.streams.ended:
                 self._tell(ctx, key, self.open(ctx, key, missing.source), sender)
             return
-        if not missing.numbers and stream.over == 2 and not stream.next:
-            ctx.send(sender, Gone(missing.source, missing.incarnation))
-        elif not missing.numbers:
-            self._tell(ctx, key, stream, sender)
+        if not missing.numbers:
+            if stream.next:
+                self._tell(ctx, key, stream, sender)
+            elif stream.over:
+                ctx.send(sender, Gone(missing.source, missing.incarnation, stream.over == 2))
         for first, count in missing.numbers:
             for number in range(first, first + min(count, MAX_ASKED)):
-                parcel = self.find(stream, key, number)
-                if parcel is not None:
-                    self.repaired += 1
-                    self.repaired_own += key[0] == ctx.node
-                    ctx.send(sender, parcel)
-                elif number < stream.base:
-                    self._tell(ctx, key, stream, sender)
+                if not self._answer(ctx, key, stream, number, sender):
                     break
-                elif number > stream.high and (stream.over == 2 or self._ends(ctx, stream)):
-                    ctx.send(sender, Gone(missing.source, missing.incarnation))
-                    break
-                elif stream.next and number < stream.next and len(stream.wanted) < self.settings.send_window:
-                    stream.wanted.setdefault(number, set()).add(sender)
         self._tick(ctx)
+
+    def _answer(self, ctx: Context, key: Key, stream: Stream, number: int, sender: str) -> bool:
+        """Send a parcel that somebody lacks, or what is known instead; whether to look for the next."""
+        parcel = self.find(stream, key, number)
+        if parcel is not None:
+            self.repaired += 1
+            self.repaired_own += self.begins(ctx, stream)
+            ctx.send(sender, parcel)
+        elif number < stream.base:
+            self._tell(ctx, key, stream, sender)
+            return False
+        elif stream.next and number < stream.next:
+            if len(stream.wanted) < self.settings.send_window:
+                stream.wanted.setdefault(number, set()).add(sender)
+        elif stream.over or self._ends(ctx, stream):
+            final = stream.over == 2 or (stream.over == 0 and self._stands_in(ctx))
+            ctx.send(sender, Gone(stream.address, key[1], final))
+            if stream.over == 1 and number <= stream.high + self.settings.send_window:
+                stream.high = max(stream.high, number)
+            return False
+        return True
 
     def find(self, stream: Stream, key: Key, number: int) -> Parcel | None:
         """A parcel that somebody behind us lacks."""
         return stream.held.get(number)
 
     def _ends(self, ctx: Context, stream: Stream) -> bool:
-        """Whether nobody else can have what is not here."""
-        alone = self.upstream(ctx, stream) is None and self.group.current(ctx)
-        return alone and not self.begins(ctx, stream)
+        """Whether nobody further on can have what is not here."""
+        last_hop = self.upstream(ctx, stream) is None and not self.begins(ctx, stream)
+        return last_hop and self.group.current(ctx)
+
+    def _stands_in(self, ctx: Context) -> bool:
+        """Whether this node takes the place of sources that have gone."""
+        return self.group.tree is not None and self.stand_in(self.group.tree) == ctx.node
 
     @on(Gone)
     def source_gone(self, ctx: Context, gone: Gone, sender: str) -> None:
-        """Nobody upstream has what we ask for, nor ever will."""
+        """The source of a stream has gone, and perhaps nobody has what we ask for, nor ever will."""
         key = (last(gone.source), gone.incarnation)
         stream = self.streams.get(key)
-        if stream is None or sender != self.upstream(ctx, stream):
+        if stream is None or stream.over == 2 or sender != self.upstream(ctx, stream):
             return
-        stood_in = bool(stream.over) or not self._in_tree(stream)
         stream.over = 1
-        if stood_in or self.upstream(ctx, stream) is None:
+        if gone.final or self._ends(ctx, stream):
             self._give_up(ctx, key, stream)
         self._tick(ctx)
-
-    def _in_tree(self, stream: Stream) -> bool:
-        tree = self.group.tree
-        return tree is not None and stream.address.partition("/")[0] in tree
 
     # laggards
 
@@ -410,5 +395,5 @@ class Reliable(Multicast[S]):
         key = (dropped.source, dropped.incarnation)
         stream = self.streams.get(key)
         if stream is not None and sender == self.upstream(ctx, stream):
-            self.forget(key)
+            self.streams.forget(key)
             ctx.gap(dropped.source)

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections import deque
 from typing import Annotated, TypeVar
 
-import msgspec
 from msgspec import Meta
 
 from gossamer.core.context import NODES, TREE, Context
 from gossamer.core.control import on
 from gossamer.core.names import last, nanoseconds
-from gossamer.core.parcel import Header, Parcel, make_body
-from gossamer.core.receipt import PROOF_BYTES, Stamp
+from gossamer.core.parcel import Parcel
 from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, TOTAL_ORDER
 from gossamer.core.trace import ORDERED
-from gossamer.core.wire import decode
 from gossamer.overlay.council import NONE, Council
 from gossamer.overlay.councilwords import (
     Ask,
@@ -26,39 +23,21 @@ from gossamer.overlay.councilwords import (
     Fetched,
     Found,
     Founded,
-    History,
     Lead,
     Letter,
-    Number,
     Stranger,
     Vote,
     Welcome,
 )
+from gossamer.overlay.fetching import Fetching
 from gossamer.overlay.founding import Founding
 from gossamer.overlay.grouptree import Rooted
 from gossamer.overlay.keeper import CouncilSettings, Keeper
+from gossamer.overlay.order import MARK, MAX_PLACES, Order, order_parcel, read_order
 from gossamer.overlay.post import Post, Relay, Relayed
 from gossamer.overlay.stream import Key, Stream
 from gossamer.templates.multicast import on_backbone
 from gossamer.templates.reliable import Reliable, ReliableSettings
-
-MARK = "!"
-"""Begins the name of a sequencer's order as a source: ``b1/!b1`` is what b1 says about the order."""
-MAX_PLACES = 256
-"""Entries of one parcel of the order."""
-NO_PROOF = bytes(PROOF_BYTES)
-
-
-class Order(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What is in a parcel of the order: entries, from an index of a history on."""
-
-    history: History
-    first: Number
-    entries: Annotated[tuple[Entry, ...], Meta(max_length=MAX_PLACES)]
-
-
-_decode = msgspec.msgpack.Decoder(Order).decode
-_encode = msgspec.msgpack.Encoder().encode
 
 
 class TotalOrderSettings(ReliableSettings, frozen=True):
@@ -113,6 +92,7 @@ class TotalOrder(Reliable[S]):
             keeper=self.keeper,
         )
         self.founding = Founding(self.council)
+        self.fetching = Fetching(self.council)
         self.history = NONE
         self.next = 0
         """The index that is done next; 0 while the beginning is not known."""
@@ -168,7 +148,7 @@ class TotalOrder(Reliable[S]):
         super().advance(ctx, stream, sender)
         if self.council.leads and not last(stream.address).startswith(MARK):
             self._propose(ctx)
-        self.council.arrived(ctx)
+        self.fetching.arrived(ctx)
         self._go_on(ctx, sender)
 
     def in_order(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
@@ -180,7 +160,7 @@ class TotalOrder(Reliable[S]):
 
     def _hear(self, ctx: Context, parcel: Parcel) -> None:
         """The order goes on."""
-        order = _decode(parcel.payloads[0])
+        order = read_order(parcel)
         heard = self._heard.setdefault(parcel.stamp.key, deque())
         if order.history < self.history:
             heard.append((parcel.stamp.sequence, 0))
@@ -193,8 +173,7 @@ class TotalOrder(Reliable[S]):
                 self.places[index] = entry
             self.founding.hear(order.history, index, entry.seats)
         heard.append((parcel.stamp.sequence, order.first + len(order.entries) - 1))
-        term = order.entries[-1].term if order.entries else 0
-        self.sequencer = max(self.sequencer, (term, parcel.stamp.source.partition("/")[0]))
+        self.sequencer = max(self.sequencer, (order.term, parcel.stamp.source.partition("/")[0]))
 
     def _change(self, ctx: Context, order: Order) -> None:
         """Another history goes on from the same order, or begins one anew."""
@@ -228,7 +207,7 @@ class TotalOrder(Reliable[S]):
         """Deliver the parcel of a place, unless that was before this node's time; False if it is not here."""
         key, number = (last(place.source), place.incarnation), place.sequence
         stream = self.streams.get(key)
-        if number < (stream.next if stream else self._ended.get(key, 0)):
+        if number < self.streams.upto(key):
             return True
         if stream is None:
             stream = self.open(ctx, key, place.source)
@@ -309,16 +288,14 @@ class TotalOrder(Reliable[S]):
                 Entry(entry.term) if record.void(index, council.decided) else entry
                 for index, entry in enumerate(record.entries(first, count), first)
             )
-            order = Order(council.history, first, entries)
+            order = Order(council.history, council.term, first, entries)
             self._told += count
             self._number += 1
             for index, entry in enumerate(entries, first):
                 if entry.source:
                     source = (last(entry.source), entry.incarnation)
                     ctx.note(ORDERED, index, source, entry.sequence, council.history[1])
-            stamp = Stamp(stream.address, ctx.incarnation, self._number, self._number, 1, NO_PROOF)
-            body, split = make_body([_encode(order)], [])
-            self.launch(ctx, Parcel(Header(ctx.id, stamp, ctx.now, split), body))
+            self.launch(ctx, order_parcel(ctx, stream.address, self._number, order))
 
     def _release(self, ctx: Context, stream: Stream) -> None:
         before = stream.low
@@ -343,6 +320,8 @@ class TotalOrder(Reliable[S]):
                 self.founding.asked(ctx, letter)
             case Founded():
                 self.founding.answered(ctx, letter)
+            case Fetch():
+                self.fetching.asked(ctx, letter)
             case Fetched():
                 self._fetched(ctx, letter)
             case _:
@@ -351,20 +330,16 @@ class TotalOrder(Reliable[S]):
 
     def _fetched(self, ctx: Context, fetched: Fetched) -> None:
         """Another seat has the parcel of an entry, or has it not."""
-        if fetched.parcel:
-            parcel = decode(fetched.parcel)
-            if isinstance(parcel, Parcel) and self.council.fetched(ctx, fetched.index, parcel):
-                self.on_parcel(ctx, parcel, fetched.origin)
-            return
-        entry, leadership = self.council.entry(fetched.index), self.council.leadership
-        if entry is not None and leadership is not None and fetched.index in self.council.lacking():
-            stream = self.streams.get((last(entry.source), entry.incarnation))
-            if stream is not None and stream.over == 2:
-                leadership.without(ctx, fetched.index, fetched.origin)
+        entry = self.council.entry(fetched.index)
+        stream = self.streams.get((last(entry.source), entry.incarnation)) if entry else None
+        parcel = self.fetching.fetched(ctx, fetched, stream is not None and stream.over == 2)
+        if parcel is not None:
+            self.on_parcel(ctx, parcel, fetched.origin)
 
     def _look(self, ctx: Context) -> None:
-        """Ask sources for parcels that have an entry and are not here."""
-        for index in self.council.lacking():
+        """Ask other seats and sources for parcels that have an entry and are not here."""
+        self.fetching.ask(ctx)
+        for index in self.fetching.lacking():
             entry = self.council.entry(index)
             assert entry is not None
             key = (last(entry.source), entry.incarnation)
