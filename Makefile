@@ -41,6 +41,8 @@ proof-kills: install
 	$(BIN)/python -m tests.pyspark_gossamer.kills 20
 
 bench-pipeline: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'duckdb>=1.1'
+	$(BIN)/python benchmarks/pipeline.py
 	$(BIN)/python benchmarks/pipeline_sweep.py
 
 clean:

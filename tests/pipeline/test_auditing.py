@@ -1,4 +1,4 @@
-"""Audits of whole folders: what the simulator leaves passes, what is planted fails, what is torn is neither."""
+"""Audits of whole folders: what the simulator leaves passes, what is planted fails, what is torn neither."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
 
 from gossamer.pipeline.audit.auditing import Outcome, audit
@@ -17,8 +18,6 @@ from .stories import STORIES, Story
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-LOCAL = {"at-most-once", "exactly-once", "gap-free", "deadline"}
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +40,8 @@ def results(outcome: Outcome) -> dict[tuple[str, str], int]:
     return {(each.channel, each.promise): each.violations for each in outcome.verdicts}
 
 
-@pytest.mark.parametrize("plain", [False, True])
-def test_a_clean_run_of_the_simulator_keeps_every_promise(
-    spark: SparkSession, simulated: Path, plain: bool
-) -> None:
-    outcome = audit(spark, survey(str(simulated)), plain=plain)
+def test_a_clean_run_of_the_simulator_keeps_every_promise(spark: SparkSession, simulated: Path) -> None:
+    outcome = audit(spark, survey(str(simulated)))
     assert (outcome.word, outcome.code, outcome.complete) == ("passed", 0, True)
     assert outcome.checked.rows > 5_000
     assert outcome.checked.events > 200
@@ -98,8 +94,6 @@ def test_torn_traces_are_incomplete_and_never_passed(spark: SparkSession, tmp_pa
 def test_a_damaged_page_is_quarantined_with_a_count(
     spark: SparkSession, simulated: Path, tmp_path: Path
 ) -> None:
-    import pyarrow.parquet as pq
-
     shutil.copytree(simulated, tmp_path / "copy")
     written(tmp_path / "copy", STORIES["gap"])
     file = sorted((tmp_path / "copy").rglob("world-000001.parquet"))[0]

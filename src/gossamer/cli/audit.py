@@ -45,11 +45,14 @@ def audit(
     2: the traces are incomplete, so nobody can tell.
     """
     look = _survey(traces, run, deep=plain)
-    with _spark(master, look.rows) as spark:
+    with spark_for(master, look.rows) as spark:
         from gossamer.pipeline.audit.auditing import audit as hold
 
         outcome = hold(spark, look, plain=plain)
-    show(outcome, look, as_json)
+    if as_json:
+        print(msgspec.json.encode({**msgspec.to_builtins(outcome), "result": outcome.word}).decode())
+    else:
+        show(outcome, Console(highlight=False))
     raise typer.Exit(outcome.code)
 
 
@@ -61,7 +64,7 @@ def report(
 ) -> None:
     """Make one page with pictures of what happened: topology, latency, load, promises."""
     look = _survey(traces, run)
-    with _spark(master, look.rows) as spark:
+    with spark_for(master, look.rows) as spark:
         from gossamer.pipeline.report import report as make
 
         page, _ = make(spark, look)
@@ -79,16 +82,12 @@ def watch(
     """Follow the traces of a running overlay: scorecards and violations, kept current. Ctrl-C ends it."""
     from gossamer.cli.watching import follow
 
-    with _spark(master, 0) as spark:
+    with spark_for(master, 0) as spark:
         follow(spark, traces, interval, once, as_json)
 
 
-def show(outcome: Outcome, look: Survey, as_json: bool) -> None:
-    """Print an outcome, for people or for programs."""
-    if as_json:
-        print(msgspec.json.encode({**msgspec.to_builtins(outcome), "result": outcome.word}).decode())
-        return
-    console = Console(highlight=False)
+def show(outcome: Outcome, console: Console) -> None:
+    """Print an outcome for people."""
     table = Table("run", "channel", "promise", "result")
     for verdict in outcome.verdicts:
         if verdict.violations:
@@ -121,25 +120,31 @@ def show(outcome: Outcome, look: Survey, as_json: bool) -> None:
 
 
 def _survey(traces: str, runs: list[str] | None, deep: bool = False) -> Survey:
-    with _pipeline():
+    with pipeline():
         from gossamer.pipeline.reading import survey
     look = survey(traces, deep)
     return look.only(runs) if runs else look
 
 
 @contextmanager
-def _spark(master: str | None, rows: int) -> Iterator[SparkSession]:
-    with _pipeline():
+def spark_for(master: str | None, rows: int) -> Iterator[SparkSession]:
+    """A session for so many rows; who started it stops it."""
+    with pipeline():
+        from pyspark.sql import SparkSession
+
         from gossamer.pipeline.session import session
+    running = SparkSession.getActiveSession()
     spark = session(master, quick=rows <= SMALL)
     try:
         yield spark
     finally:
-        spark.stop()
+        if running is None:
+            spark.stop()
 
 
 @contextmanager
-def _pipeline() -> Iterator[None]:
+def pipeline() -> Iterator[None]:
+    """Around imports of what only the extra installs."""
     try:
         yield
     except ModuleNotFoundError as error:

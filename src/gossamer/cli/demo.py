@@ -1,4 +1,4 @@
-"""``gossamer demo``: one template on real sockets and in virtual time, and the traces of both."""
+"""``gossamer demo``: one template on real sockets and in virtual time, and what the traces of both prove."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import time
 from collections import Counter
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from gossamer.cli.audit import pipeline, show, spark_for
 from gossamer.cli.node import Json
 from gossamer.cli.session import until_stopped
 from gossamer.cli.simulate import with_progress
@@ -26,7 +27,11 @@ from gossamer.runtime.node import Node, connect
 from gossamer.runtime.subscription import Subscription
 from gossamer.simulator.scenario import Result, Scenario
 
+if TYPE_CHECKING:
+    from gossamer.pipeline.audit.auditing import Outcome
+
 RUN = "demo-live"
+RUNS = (RUN, "demo-1", "demo-2")
 
 
 def demo(
@@ -56,15 +61,44 @@ def demo(
     ok = (
         live["lost"] == 0 and runs[0].trace_hash == runs[1].trace_hash and not any(r.violations for r in runs)
     )
+    console.print("\n[bold]4. Proof[/]: the traces of all runs held against what their channels promised")
+    outcome, page = _proof(out)
+    show(outcome, console)
+    console.print(f"   pictures of it all are in {page}")
+    ok = ok and outcome.code == 0
     if as_json:
         hashes = [{"seed": run.seed, "trace_hash": run.trace_hash} for run in runs]
-        print(json.dumps({"ok": ok, "live": live, "runs": hashes, "rows": sum(counts.values())}))
+        print(
+            json.dumps(
+                {
+                    "ok": ok,
+                    "live": live,
+                    "runs": hashes,
+                    "rows": sum(counts.values()),
+                    "audit": outcome.word,
+                    "report": str(page),
+                }
+            )
+        )
     console.print(
         "\nNext: [bold]gossamer up[/] in one terminal, [bold]gossamer sub prices[/] in another, "
         "[bold]gossamer pub prices hello[/] in a third."
     )
     if not ok:
         raise typer.Exit(1)
+
+
+def _proof(out: Path) -> tuple[Outcome, Path]:
+    """Audit and report over what was just traced."""
+    with pipeline():
+        from gossamer.pipeline.reading import survey
+        from gossamer.pipeline.report import report
+    traces = survey(str(out)).only(RUNS)
+    with spark_for(None, traces.rows) as spark:
+        text, outcome = report(spark, traces)
+    page = out / "report.html"
+    page.write_text(text)
+    return outcome, page
 
 
 async def _live(count: int, out: Path) -> dict[str, Any]:
@@ -152,7 +186,7 @@ def _count(out: Path) -> Counter[tuple[str, str, str]]:
     from gossamer.traces.writer import read  # pyarrow is heavy; the help text need not wait for it
 
     counts: Counter[tuple[str, str, str]] = Counter()
-    for run in (RUN, "demo-1", "demo-2"):
+    for run in RUNS:
         table = read(out / f"run={run}")
         for kind, action in zip(table["kind"].to_pylist(), table["action"].to_pylist(), strict=True):
             counts[run, kind, action] += 1

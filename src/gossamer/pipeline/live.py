@@ -119,12 +119,12 @@ class Follower:
         check = self._checks.setdefault(writer, Check(writer[0], _LOCAL))
         number = self._next.get(writer, 1)
         while number in waiting:
-            table = read(waiting.pop(number))
+            segment = read(waiting.pop(number))
             number += 1
             self.state.segments += 1
-            self.state.rows += table.num_rows
+            self.state.rows += segment.rows
             gaps = len(check.known.gaps)
-            found = check.take(table).to_pylist()
+            found = check.take(segment).to_pylist()
             self.state.gaps += len(check.known.gaps) - gaps
             for row in found:
                 self.state.card(row["run"], row["channel"]).violations += 1

@@ -27,7 +27,7 @@ SEGMENT_ROWS = 50_000
 SCHEMA = pa.schema([(name, pa.string() if kind == "text" else pa.int64()) for name, kind in COLUMNS])
 
 _TEXT = [name for name, kind in COLUMNS if kind == "text"]
-_FORM: dict[str, Any] = {
+FORM: dict[str, Any] = {
     "compression": "zstd",
     "use_dictionary": _TEXT,
     "column_encoding": {name: "DELTA_BINARY_PACKED" for name, _ in COLUMNS if name not in _TEXT},
@@ -73,7 +73,7 @@ class TraceWriter:
         name = f"{self.name}-{self.segments:06d}.parquet"
         table = pa.Table.from_arrays(arrays, schema=SCHEMA)
         with _renamed(self.folder / name) as temporary:
-            pq.write_table(table, temporary, row_group_size=SEGMENT_ROWS, **_FORM)
+            pq.write_table(table, temporary, row_group_size=SEGMENT_ROWS, **FORM)
 
     def close(self) -> None:
         """Complete the last segment and say that the trace is whole."""

@@ -8,6 +8,7 @@ that cannot be read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +22,7 @@ from gossamer.pipeline.schema import TEXTS, VIOLATION, VIOLATIONS
 
 EVENTS, OPENED, GAP, DAMAGED = "#events", "#opened", "#gap", "#damaged"
 MAX_TASKS = 256
+_TEXTS = [name for name in TEXTS if name in COLUMNS]
 
 
 class Check:
@@ -35,9 +37,8 @@ class Check:
             if make is not None:
                 self._kernels.append((promise, make()))
 
-    def take(self, table: pa.Table) -> pa.Table:
+    def take(self, segment: Segment) -> pa.Table:
         """Violations in the next segment."""
-        segment = Segment(table)
         if not segment.rows:
             return VIOLATION.empty_table()
         self.known.take(segment)
@@ -69,7 +70,7 @@ class Check:
 def check(run: str, tables: Iterable[pa.Table], promises: Sequence[str]) -> pa.Table:
     """What kernels find in the segments of one writer."""
     work = Check(run, promises)
-    return pa.concat_tables([*(work.take(table) for table in tables), work.end()])
+    return pa.concat_tables([*(work.take(Segment(table)) for table in tables), work.end()])
 
 
 def by_kernels(spark: SparkSession, traces: Survey, promises: Sequence[str]) -> DataFrame:
@@ -101,20 +102,39 @@ def _written(writer: Writer, promises: tuple[str, ...]) -> Iterator[pa.Table]:
     work = Check(writer.run, promises)
     for segment in writer.segments:
         try:
-            table = read(segment.path)
+            rows = read(segment.path)
         except (OSError, pa.ArrowException) as error:
             reason = str(error).splitlines()[0][:200]
             yield work._found([(DAMAGED, [("", writer.name, 0, segment.path, "", 0, 0, 0, reason)])])
         else:
-            yield work.take(table)
+            yield work.take(rows)
     yield work.end()
 
 
-def read(path: str) -> pa.Table:
-    """The columns of a segment that kernels need, texts as codes."""
+def read(path: str) -> Segment:
+    """A segment from its file; columns of one value, and many are, are known without reading them."""
     system, local = opened(path)
-    texts = [name for name in TEXTS if name in COLUMNS]
     with pq.ParquetFile(
-        local, filesystem=system, read_dictionary=texts, page_checksum_verification=True, memory_map=True
+        local, filesystem=system, read_dictionary=_TEXTS, page_checksum_verification=True, memory_map=True
     ) as file:
-        return file.read(columns=list(COLUMNS), use_threads=False)
+        alike = _alike(file.metadata)
+        table = file.read(columns=[name for name in COLUMNS if name not in alike], use_threads=False)
+        return Segment(table, alike)
+
+
+def _alike(file: pq.FileMetaData) -> dict[str, Any]:
+    """Columns of one value."""
+    alike = {}
+    if file.num_row_groups == 1:
+        group = file.row_group(0)
+        for index in range(group.num_columns):
+            column = group.column(index)
+            said = column.statistics
+            if (
+                column.path_in_schema in COLUMNS
+                and said is not None
+                and said.has_min_max
+                and said.min == said.max
+            ):
+                alike[column.path_in_schema] = said.min
+    return {name: value for name, value in alike.items() if name != "position"}

@@ -5,7 +5,7 @@ Kernels look at a segment as a whole and only at suspicious rows one by one; tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,16 +33,23 @@ _TEXTS = {"node", "kind", "action", "channel", "source", "peer", "detail"}
 
 
 class Segment:
-    """Rows of one writer, in order."""
+    """Rows of one writer, in order.
 
-    def __init__(self, table: pa.Table) -> None:
+    alike
+        Columns that have one value in all rows; the table need not have them.
+    """
+
+    def __init__(self, table: pa.Table, alike: Mapping[str, Any] | None = None) -> None:
         self.rows = table.num_rows
         self._table = table
+        self._alike = alike or {}
         self._codes: dict[str, npt.NDArray[Any]] = {}
         self._words: dict[str, list[Any]] = {}
 
     def numbers(self, name: str) -> Numbers:
         """A column of integers."""
+        if name in self._alike:
+            return np.full(self.rows, self._alike[name], np.int64)
         column = self._table.column(name)
         chunk = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         found: Numbers = np.asarray(chunk)
@@ -51,7 +58,9 @@ class Segment:
     def codes(self, name: str) -> npt.NDArray[Any]:
         """A column as small numbers, each standing for one of ``words``."""
         if name not in self._codes:
-            if name in _TEXTS:
+            if name in self._alike:
+                self._words[name], self._codes[name] = [self._alike[name]], np.zeros(self.rows, np.int32)
+            elif name in _TEXTS:
                 column = self._table.column(name)
                 if not pa.types.is_dictionary(column.type):
                     column = column.dictionary_encode()
@@ -80,7 +89,9 @@ class Segment:
         """Where a text is one of some."""
         words = self.words(name)
         chosen = np.fromiter((word in wanted for word in words), np.bool_, len(words))
-        return np.asarray(chosen[self.codes(name)], np.bool_) if words else np.zeros(self.rows, np.bool_)
+        if chosen.all() or not chosen.any():
+            return np.full(self.rows, bool(chosen.any()))
+        return np.asarray(chosen[self.codes(name)], np.bool_)
 
     def delivered(self, channels: frozenset[str]) -> Places:
         """Rows that deliver events of some channels."""
@@ -147,13 +158,14 @@ class Known:
 
     def take(self, segment: Segment) -> None:
         """Read what a segment says; before any kernel sees it."""
-        published = segment.equal("action", trace.PUBLISHED) & segment.equal("kind", trace.PARCEL)
-        self.events += int(segment.numbers("count")[published].sum())
-        told = segment.equal("kind", trace.CHANNEL, trace.MEMBER) & segment.equal(
-            "action", trace.OPENED, trace.SUBSCRIBED, trace.MISSED
-        )
-        for row in np.flatnonzero(told):
-            self._told(segment, int(row))
+        if trace.PUBLISHED in segment.words("action"):
+            published = segment.equal("action", trace.PUBLISHED) & segment.equal("kind", trace.PARCEL)
+            self.events += int(segment.numbers("count")[published].sum())
+        if {trace.CHANNEL, trace.MEMBER} & set(segment.words("kind")):
+            told = segment.equal("kind", trace.CHANNEL, trace.MEMBER)
+            told &= segment.equal("action", trace.OPENED, trace.SUBSCRIBED, trace.MISSED)
+            for row in np.flatnonzero(told):
+                self._told(segment, int(row))
         if trace.EXPIRED in segment.words("detail"):
             ended = segment.equal("action", trace.DROPPED) & segment.equal("detail", trace.EXPIRED)
             for row in np.flatnonzero(ended & segment.equal("kind", trace.PARCEL)):

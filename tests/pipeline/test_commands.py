@@ -1,0 +1,78 @@
+"""The commands: exit codes, what they print for people and for programs, and errors of one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from gossamer.cli.main import app
+from gossamer.core.errors import ConfigError
+
+from .stories import STORIES, Story
+from .test_auditing import written
+
+if TYPE_CHECKING:
+    pass
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+
+def gossamer(*arguments: object) -> tuple[int, str]:
+    done = CliRunner().invoke(app, [str(each) for each in arguments])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.output
+
+
+def kept() -> Story:
+    return Story("fine", "gap-free").opened("a", "b").published("a", 1).delivered("b", "a", 1)
+
+
+def test_audit_exits_with_0_1_or_2_and_says_so_as_json(tmp_path: Path) -> None:
+    written(tmp_path, kept())
+    code, said = gossamer("audit", tmp_path, "--json")
+    told = json.loads(said)
+    assert (code, told["result"], told["complete"], told["violations"]) == (0, "passed", True, [])
+    assert told["checked"] == {"rows": 4, "events": 1}
+    written(tmp_path, STORIES["gap"])
+    code, said = gossamer("audit", tmp_path, "--json")
+    told = json.loads(said)
+    assert (code, told["result"], told["complete"], told["total"]) == (1, "violated", True, 3)
+    first = told["violations"][0]
+    assert {"run", "promise", "node", "source", "number", "at", "expected"} <= first.keys()
+    (tmp_path / "run=fine" / "world.json").unlink()
+    code, said = gossamer("audit", tmp_path, "--run", "fine", "--json")
+    assert (code, json.loads(said)["complete"]) == (2, False)
+
+
+def test_audit_shows_people_a_table_and_what_was_broken(tmp_path: Path) -> None:
+    written(tmp_path, STORIES["gap"])
+    code, said = gossamer("audit", tmp_path)
+    assert code == 1
+    assert "gap-free broken at b by number 3 of a" in said
+    assert "expected: number 2 next" in said
+    assert "violated: 19 rows" in said
+
+
+def test_report_writes_one_page(tmp_path: Path) -> None:
+    written(tmp_path, kept())
+    code, said = gossamer("report", tmp_path, "--out", tmp_path / "page.html")
+    assert code == 0
+    assert "1 runs, 4 rows" in said
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+
+
+def test_watch_tells_what_is_there_as_json(tmp_path: Path) -> None:
+    written(tmp_path, STORIES["gap"])
+    code, said = gossamer("watch", tmp_path, "--once", "--json")
+    told = json.loads(said.splitlines()[-1])
+    assert (code, told["rows"], len(told["violations"])) == (0, 19, 3)
+
+
+def test_a_folder_without_traces_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no traces"):
+        gossamer("audit", tmp_path)
