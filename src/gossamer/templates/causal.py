@@ -187,12 +187,7 @@ class Causal(Reliable[S]):
     def _passed(self, ctx: Context, key: Key, number: int) -> bool:
         if number <= self.floor.get(key, 0) or key == (ctx.node, ctx.incarnation):
             return True
-        return number < self._position(key) and key not in self.unsure
-
-    def _position(self, key: Key) -> int:
-        """The number that comes next of a source; 0 if that is not known."""
-        stream = self.streams.get(key)
-        return stream.next if stream else self.streams.ended.get(key, 0)
+        return number < self.streams.upto(key) and key not in self.unsure
 
     def _wait(self, source: Key, key: Key, number: int) -> bool:
         wait = self._waits.get(source)
@@ -246,7 +241,7 @@ class Causal(Reliable[S]):
     def have(self, ctx: Context, have: Have, sender: str) -> None:
         key = (last(have.source), have.incarnation)
         stream = self.streams.get(key) or self.open(ctx, key, have.source)
-        if have.base > max(1, self._position(key)) and sender == self.upstream(ctx, stream):
+        if have.base > max(1, self.streams.upto(key)) and sender == self.upstream(ctx, stream):
             self.unsure[key] = (have.base - 1, self._time)
         super().have(ctx, have, sender)
 
@@ -289,7 +284,7 @@ class Causal(Reliable[S]):
                 puzzle.position = told[key]
         for key, number in told.items():
             given_up = any(puzzle.cut and key in puzzle.reasons for puzzle in self._puzzles.values())
-            if key in self._beginning or key in self.unsure or given_up or not self._position(key):
+            if key in self._beginning or key in self.unsure or given_up or not self.streams.upto(key):
                 self._raise(key, number)
             if begin:
                 self._cut[key] = max(number, self._cut.get(key, 0))
@@ -299,7 +294,7 @@ class Causal(Reliable[S]):
 
     def _raise(self, key: Key, number: int) -> None:
         """Deliver nothing of a source up to a number. What it depended on is not known before the cut."""
-        position = self._position(key)
+        position = self.streams.upto(key)
         if number >= max(position, self.floor.get(key, 0) + 1):
             remember(self._unexplained, key, self._unexplained.get(key, position))
             remember(self.floor, key, number)
@@ -356,7 +351,7 @@ class Causal(Reliable[S]):
 
     def _in_vain(self, ctx: Context, wait: Wait) -> bool:
         """Whether a stream that others wait for has stood still for too long."""
-        position = self._position(wait.key)
+        position = self.streams.upto(wait.key)
         if position != wait.position:
             wait.position, wait.since = position, self._time
         patience = self.settings.laggard
@@ -365,9 +360,13 @@ class Causal(Reliable[S]):
         return self._time - wait.since >= nanoseconds(patience)
 
     def _gone(self, ctx: Context, key: Key) -> bool:
-        """Whether a source is not here, not in the tree, or lives anew."""
+        """Whether a source is not here, has gone, or lives anew."""
         stream, tree = self.streams.get(key), self.group.tree
-        if stream is None or any(node == key[0] and life > key[1] for node, life in self.streams):
+        if (
+            stream is None
+            or stream.over
+            or any(node == key[0] and life > key[1] for node, life in self.streams)
+        ):
             return True
         return on_backbone(ctx) and tree is not None and stream.address.split("/")[0] not in tree
 
