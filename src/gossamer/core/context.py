@@ -6,7 +6,7 @@ does anything: each method records an effect or reads a value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableSequence, Sequence
 from typing import Any, Protocol, TypeVar
 
 from gossamer.core.control import Control, Message
@@ -36,6 +36,8 @@ ROUTES = "routes"
 CONTACTS = "contacts"
 """Container: nodes of the first tier that the host was told of or that greeted it, each with its addresses;
 those of this node itself, if it is among them, are what it tells others."""
+STORED = "stored"
+"""Container: what earlier lives of this node kept on disk with ``store``, as it was when this life began."""
 SUBSCRIBERS = "subscribers:"
 """Container, with the name of a channel behind it: numbers of the local subscriptions."""
 
@@ -150,9 +152,24 @@ class Context:
         if names:
             self._emit(Send(names, Control(self.id, what) if isinstance(what, Message) else what))
 
-    def deliver(self, parcel: Parcel, sender: str | None = None) -> None:
-        """Give a parcel to the local subscribers whose criteria match."""
+    def deliver(self, parcel: Parcel, sender: str | None = None, to: Collection[int] | None = None) -> None:
+        """Give a parcel to the local subscribers whose criteria match, or only to some of them."""
+        everybody = self.subscribers
+        if to is not None:
+            self.subscribers = {number: everybody[number] for number in to if number in everybody}
         self._desk.deliver(self, parcel, sender)
+        self.subscribers = everybody
+
+    @property
+    def address(self) -> str:
+        """The path from the backbone down to this node."""
+        above: str | None = self.container(SERVER)
+        return f"{above}/{self.node}" if above else self.node
+
+    def stored(self, key: str) -> bytes | None:
+        """What an earlier life kept under a key of this channel."""
+        known: Mapping[str, bytes] = self.container(STORED) or {}
+        return known.get(f"{self.channel}/{key}")
 
     def deliver_feedback(self, parcel: Parcel) -> None:
         """Give an answer that has reached its target to the application."""

@@ -84,12 +84,14 @@ class DependentHeader(Header, frozen=True, array_like=True, forbid_unknown_field
 class Parcel:
     """A header, and a body that stays closed until somebody asks for events."""
 
-    __slots__ = ("_attributes", "_frame", "_payloads", "body", "header")
+    __slots__ = ("_attributes", "_frame", "_payloads", "body", "header", "place")
 
     def __init__(self, header: Header, body: bytes, frame: bytes | None = None) -> None:
         self.header = header
         self.body = body
         self._frame = frame
+        self.place: int | None = None
+        """Its number in the one order of its channel, where there is one."""
         self._payloads: list[bytes] | None = None
         self._attributes: list[Attributes | None] | None = None
 

@@ -40,6 +40,10 @@ TOTAL_ORDER = "total-order"
 """If two subscribers get the same two events, they get them in the same order."""
 
 
+DURABLE = "durable"
+"""What was acknowledged survives the end of every process, and can be had again."""
+
+
 CAUSAL = "causal"
 """No subscriber gets an event before one that it depends on: one published or delivered earlier where it was
 published."""

@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
+import msgspec
+
 from gossamer.core.context import Context
 from gossamer.core.names import NANOSECONDS, nanoseconds
 from gossamer.overlay.councilwords import (
@@ -267,7 +269,7 @@ class Council:
     def welcome_in(self, ctx: Context, name: str) -> None:
         record = self.record
         assert record is not None
-        self.write(ctx, Welcome, name, record.base, record.base_term, record.base_seats(), record.summary())
+        self.write(ctx, Welcome, name, *record.state())
 
     def _copied(self, ctx: Context, copied: Copied) -> None:
         if copied.term > self.term:
@@ -301,7 +303,7 @@ class Council:
         self.settled = max(self.settled, min(index, self.decided))
         if self.record is not None:
             self.record.compact(self.settled)
-            self.keeper.trim(self.settled)
+            self.keeper.trim(self.settled, self)
 
     # copying
 
@@ -323,7 +325,10 @@ class Council:
             return
         upto = copy.index + len(copy.entries)
         self._answer = (copy.origin, upto)
-        self._merge(record, copy)
+        kept = record.merge(copy.index, copy.entries)
+        if kept < self.written:
+            self.keeper.cut(kept)
+            self.written = kept
         self.decided = max(self.decided, min(copy.decided, upto))
         self.keeper.gather(record, self.decided)
         self.keeper.entries(ctx, self)
@@ -335,17 +340,6 @@ class Council:
         record = self.record
         return record.entry(index) if record is not None and record.base < index <= record.last else None
 
-    def _merge(self, record: Record, copy: Copy) -> None:
-        """Take entries that are not here, instead of those that contradict them."""
-        for index, entry in enumerate(copy.entries, copy.index + 1):
-            if index <= record.base or record.term(index) == entry.term:
-                continue
-            if index <= record.last:
-                record.cut(index - 1)
-                self.keeper.cut(index - 1)
-                self.written = min(self.written, index - 1)
-            record.append(entry)
-
     def _welcome(self, ctx: Context, welcome: Welcome) -> None:
         """Take over a state, if it is ahead of what is known here."""
         known = self.record if welcome.history == self.history else None
@@ -353,12 +347,8 @@ class Council:
             self.history, self.term, self.voted = welcome.history, welcome.term, ""
         if welcome.term < self.term:
             return
-        if (
-            known is None
-            or known.term(welcome.index) not in (None, welcome.index_term)
-            or (welcome.index > known.last)
-        ):
-            self._take(Record(welcome.index, welcome.index_term, welcome.seats, welcome.positions))
+        if known is None or not known.covers(welcome.index, welcome.index_term):
+            self._take(Record(*msgspec.structs.astuple(welcome)[5:]))
             self.start(ctx)
         self.write(ctx, Copied, welcome.origin, welcome.index, welcome.index, True)
 
@@ -395,6 +385,13 @@ class Council:
     def _take(self, record: Record) -> None:
         self.record = record
         self.decided = self.settled = self.written = record.base
-        self.keeper.cut(0)
         self.leader, self._heard, self._votes = "", self.time, None
         self.leadership, self.lives = None, {}
+        self.keeper.renew(self)
+
+    def restore(self, ctx: Context, history: History, term: int, voted: str, record: Record) -> None:
+        """Go on where an earlier life ended."""
+        self.history, self.term, self.voted, self.record = history, term, voted, record
+        self.decided = self.settled = record.base
+        self.written = record.last
+        self.start(ctx)

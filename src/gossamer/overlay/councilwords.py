@@ -97,6 +97,7 @@ class Welcome(Letter, frozen=True):
     index_term: Number
     seats: Seats
     positions: Positions
+    number: Number
 
 
 class Lead(Letter, frozen=True):

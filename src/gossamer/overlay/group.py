@@ -16,10 +16,9 @@ from collections.abc import Callable, Collection
 import msgspec
 
 from gossamer.core.context import LINKS, NODES, TREE, Context
-from gossamer.core.errors import ProtocolError
 from gossamer.core.names import NANOSECONDS, nanoseconds
 from gossamer.core.tree import Tree
-from gossamer.overlay.grouptree import Rooted, span
+from gossamer.overlay.grouptree import Rooted, packed, span, unpacked
 from gossamer.overlay.groupwords import (
     ANY,
     LISTENS,
@@ -100,7 +99,9 @@ class Group:
         self._number = 0
         self._unheard: Join | None = None
         self._untold: set[str] = set()
-        """Children that have not acknowledged the tree."""
+        """Children, and those cut off, that have not acknowledged the tree."""
+        self._bypass = False
+        """Whether somebody between this node and the root asks to be in the tree: requests go round it."""
         self._leaving = 0
         self._flushing = False
 
@@ -249,9 +250,8 @@ class Group:
             ctx.send(self.way(ctx, target) if target else self._hop(ctx), self._unheard)
         if self._leaving:
             ctx.send(self.way(ctx, self.root(ctx)), Leave(ctx.node, self._leaving))
-        update = self._update() if self._untold else None
-        if update is not None:
-            ctx.send(sorted(self._untold), update)
+        if self._untold and self.tree is not None:
+            ctx.send(sorted(self._untold), packed(self.version, self.tree, self.marks))
         if self._unheard is not None or self._leaving or self._untold:
             ctx.wake("retry", self.times.retry)
 
@@ -286,7 +286,7 @@ class Group:
     def _hop(self, ctx: Context) -> str:
         """The next node towards the root: the parent in the group, else along the backbone's tree."""
         root = self.root(ctx)
-        if self.tree is not None and self.tree.root == root:
+        if self.tree is not None and self.tree.root == root and not self._bypass:
             parent = self.tree.parent(ctx.node)
             if parent is not None and parent in self.live(ctx):
                 return parent
@@ -299,6 +299,7 @@ class Group:
             return
         ctx.send(self.way(ctx, join.origin) if join.origin else sender, JoinHeard(join.number, join.origin))
         self._seen = max(self._seen, join.epoch)
+        self._bypass |= self.tree is not None and self.tree.above(ctx.node, sender)
         news = False
         for name, mark in join.members:
             if name != ctx.node:
@@ -351,23 +352,20 @@ class Group:
         tree = span(ctx.node, members, ctx.container(LINKS), ctx.container(TREE))
         marks = {node: members.get(node, 0) for node in tree.nodes}
         if lost or self.tree is None or (self.tree.tree, self.marks) != (tree.tree, marks):
-            self._adopt(ctx, tree, marks, (self.version[0], self.version[1] + 1))
+            cut = {node for node in self.marks if node not in tree}.intersection(self.live(ctx))
+            self._adopt(ctx, tree, marks, (self.version[0], self.version[1] + 1), cut)
 
-    def _adopt(self, ctx: Context, tree: Rooted, marks: dict[str, int], version: Version) -> None:
+    def _adopt(
+        self, ctx: Context, tree: Rooted, marks: dict[str, int], version: Version, cut: Collection[str] = ()
+    ) -> None:
+        """Take a tree; whom the root has cut off hears of it too, for it may think that it is in it."""
         self.tree, self.marks, self.version = tree, marks, version
-        self._untold = set(tree.children(ctx.node))
+        self._untold = {*tree.children(ctx.node), *cut}
+        self._bypass = False
         if ctx.node in self._members:
             self._members[ctx.node].mark &= ANY
         self._changed(ctx)
         self._again(ctx)
-
-    def _update(self) -> TreeUpdate | None:
-        if self.tree is None:
-            return None
-        nodes = self.tree.nodes
-        places = {node: place for place, node in enumerate(nodes)}
-        parents = tuple(places[self.tree.parent(node) or node] for node in nodes)
-        return TreeUpdate(*self.version, nodes, parents, tuple(self.marks[node] for node in nodes))
 
     def update(self, ctx: Context, update: TreeUpdate, sender: str) -> None:
         version = (update.epoch, update.counter)
@@ -376,13 +374,7 @@ class Group:
         ctx.send(sender, TreeHeard(update.epoch, update.counter))
 
     def _take(self, ctx: Context, update: TreeUpdate, version: Version) -> None:
-        nodes, parents = update.nodes, update.parents
-        if not len(nodes) == len(set(nodes)) == len(parents) == len(update.marks) or any(
-            parent >= max(place, 1) for place, parent in enumerate(parents)
-        ):
-            raise ProtocolError("message.parents", len(parents), "an earlier node for each but the first")
-        edges = [(nodes[parents[place]], nodes[place]) for place in range(1, len(nodes))]
-        tree = Rooted(nodes[0], edges)
+        tree, marks = unpacked(update)
         self._seen = max(self._seen, update.epoch)
         self._members = {
             name: wanted
@@ -390,7 +382,7 @@ class Group:
             if name == ctx.node or wanted.mark & LOST or tree.above(name, ctx.node)
         }
         self._last_root = tree.root
-        self._adopt(ctx, tree, dict(zip(nodes, update.marks, strict=True)), version)
+        self._adopt(ctx, tree, marks, version)
         self._schedule(ctx)
         if not self._mine and self.marks.get(ctx.node):
             self._leave(ctx)

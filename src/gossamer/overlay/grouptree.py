@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from heapq import heappop, heappush
 
+from gossamer.core.errors import ProtocolError
 from gossamer.core.tree import Tree
+from gossamer.overlay.groupwords import TreeUpdate
 
 Links = Mapping[tuple[str, str], int]
 
@@ -61,6 +63,25 @@ class Rooted:
         while above is not None:
             depth, above = depth + 1, self._parents.get(above)
         return depth
+
+
+def packed(version: tuple[int, int], tree: Rooted, marks: Mapping[str, int]) -> TreeUpdate:
+    """A tree as it travels."""
+    nodes = tree.nodes
+    places = {node: place for place, node in enumerate(nodes)}
+    parents = tuple(places[tree.parent(node) or node] for node in nodes)
+    return TreeUpdate(*version, nodes, parents, tuple(marks[node] for node in nodes))
+
+
+def unpacked(update: TreeUpdate) -> tuple[Rooted, dict[str, int]]:
+    """A tree that has travelled, and the marks of its nodes; raises ProtocolError if it is none."""
+    nodes, parents = update.nodes, update.parents
+    if not len(nodes) == len(set(nodes)) == len(parents) == len(update.marks) or any(
+        parent >= max(place, 1) for place, parent in enumerate(parents)
+    ):
+        raise ProtocolError("message.parents", len(parents), "an earlier node for each but the first")
+    edges = [(nodes[parents[place]], nodes[place]) for place in range(1, len(nodes))]
+    return Rooted(nodes[0], edges), dict(zip(nodes, update.marks, strict=True))
 
 
 def span(root: str, members: Collection[str], links: Links | None, backbone: Tree | None) -> Rooted:

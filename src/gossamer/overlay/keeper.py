@@ -114,7 +114,11 @@ class Keeper:
         for each in [each for each in self._parcels if each > index]:
             self._forget(each)
 
-    def trim(self, index: int) -> None:
+    def renew(self, council: Council) -> None:
+        """The council has another record."""
+        self.cut(0)
+
+    def trim(self, index: int, council: Council) -> None:
         """Everybody has delivered everything up to an index."""
         for each in [each for each in self._parcels if each <= index]:
             self._forget(each)

@@ -108,6 +108,8 @@ class Leadership:
             return
         wanted = council.settings.seats
         live = {name for name in council.live(ctx) if name == ctx.node or not self._silent(name)}
+        if council.keeper.durable:  # whoever is down comes back with its record
+            live.update(name for name, _ in record.seats)
         best = ranking(ctx.id, live, 2 * wanted)
         seats = reseat(council.seat(ctx), record.seats, best, live, council.lives, wanted)
         if seats != record.seats:
@@ -124,7 +126,7 @@ class Leadership:
 
     def _silent(self, name: str) -> bool:
         """Whether a seat has not answered for too long; whoever has none is thought to live."""
-        if name not in dict(self._record.seats):
+        if name not in dict(self._record.seats) or self._council.keeper.durable:
             return False
         silence = self._council.time - self._heard.get(name, self._since)
         return silence >= nanoseconds(self._council.settings.patience)

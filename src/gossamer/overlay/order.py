@@ -21,11 +21,14 @@ _NO_PROOF = bytes(PROOF_BYTES)
 
 
 class Order(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What is in a parcel of the order: the term of who leads, and entries from an index of a history on."""
+    """What is in a parcel of the order: the term of who leads, entries from an index of a history on, and how
+    many parcels had a place before.
+    """
 
     history: History
     term: Number
     first: Number
+    number: Number
     entries: Annotated[tuple[Entry, ...], Meta(max_length=MAX_PLACES)]
 
 

@@ -14,13 +14,18 @@ class Record:
 
     base, base_term
         The last index that is summed up and gone, and its term.
+    number
+        How many parcels had a place up to there.
     """
 
-    __slots__ = ("_entries", "_positions", "_seated", "_seats", "_voids", "base", "base_term")
+    __slots__ = ("_entries", "_positions", "_seated", "_seats", "_voids", "base", "base_term", "number")
 
-    def __init__(self, base: int, base_term: int, seats: Seats, positions: Positions = ()) -> None:
+    def __init__(
+        self, base: int, base_term: int, seats: Seats, positions: Positions = (), number: int = 0
+    ) -> None:
         self.base = base
         self.base_term = base_term
+        self.number = number
         self._seats = seats
         self._positions: dict[Key, int] = {(name, life): number for name, life, number in positions}
         self._entries: list[Entry] = []
@@ -83,7 +88,8 @@ class Record:
             return
         gone = self._entries[: index - self.base]
         self.base_term = gone[-1].term
-        for entry in gone:
+        for place, entry in enumerate(gone, self.base + 1):
+            self.number += bool(entry.source) and place not in self._voids
             if entry.seats:
                 self._seats = entry.seats
         _count(self._positions, gone)
@@ -98,12 +104,26 @@ class Record:
         _count(positions, self._entries)
         return positions
 
-    def summary(self) -> Positions:
-        """The positions at the base."""
-        return tuple((name, life, number) for (name, life), number in self._positions.items())
+    def state(self) -> tuple[int, int, Seats, Positions, int]:
+        """All that came of the entries up to the base; a record may begin with it."""
+        positions = tuple((name, life, number) for (name, life), number in self._positions.items())
+        return self.base, self.base_term, self._seats, positions, self.number
 
-    def base_seats(self) -> Seats:
-        return self._seats
+    def covers(self, index: int, term: int) -> bool:
+        """Whether this record has an entry, or has it summed up."""
+        return index < self.base or self.term(index) == term
+
+    def merge(self, after: int, entries: Iterable[Entry]) -> int:
+        """Take entries that are not here, instead of those that contradict them; up to where it stood."""
+        stood = self.last
+        for index, entry in enumerate(entries, after + 1):
+            if index <= self.base or self.term(index) == entry.term:
+                continue
+            if index <= self.last:
+                self.cut(index - 1)
+                stood = index - 1
+            self.append(entry)
+        return stood
 
 
 def _count(positions: dict[Key, int], entries: Iterable[Entry]) -> None:

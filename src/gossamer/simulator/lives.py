@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from gossamer.core.context import STORED
 from gossamer.core.engine import Engine
 from gossamer.core.names import nanoseconds
 from gossamer.core.template import Template
@@ -93,7 +94,7 @@ class Lives:
             secret=derive(self._world.seed, host.name, 0, "secret"),
             recorder=None if host.recorder is None else host.record,
         )
-        for name, value in (self.shared | host.containers).items():
+        for name, value in (self.shared | host.containers | {STORED: dict(host.stored)}).items():
             self._carrier.tell(host, "set", name, value)
         for entry in self._carrier.channels.values():
             self._carrier.tell(host, "run", entry)

@@ -96,13 +96,14 @@ class TotalOrder(Reliable[S]):
         self.history = NONE
         self.next = 0
         """The index that is done next; 0 while the beginning is not known."""
-        self.places: dict[int, Entry] = {}
+        self.places: dict[int, tuple[Entry, int]] = {}
+        """Entries by index, each with how many parcels had a place before."""
         self.sequencer = (0, "")
         """Term and node of whoever told the order last."""
         self._heard: dict[Key, deque[tuple[int, int]]] = {}
         """Parcels of orders that are not done, each with the last index in it."""
         self._proposed: dict[Key, int] = {}
-        self._told = 0
+        self._told = self._told_number = 0
         """The index up to which this node, as sequencer, has told the order."""
         self._number = 0
         self._stuck = (0, 0)
@@ -137,7 +138,7 @@ class TotalOrder(Reliable[S]):
         stamp = parcel.stamp
         if stamp.node[0] == MARK:
             return True
-        place = self.places.get(self.next)
+        place, _ = self.places.get(self.next, (None, 0))
         return place is not None and (place.source, place.incarnation, place.sequence) == (
             stamp.source,
             stamp.incarnation,
@@ -155,8 +156,13 @@ class TotalOrder(Reliable[S]):
         if parcel.stamp.node[0] == MARK:
             self._hear(ctx, parcel)
         else:
+            parcel.place = self.places[self.next][1]
             self._pass()
-            super().in_order(ctx, parcel, sender)
+            self.deliver(ctx, parcel, sender)
+
+    def deliver(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
+        """A parcel whose turn it is, among all sources."""
+        super().in_order(ctx, parcel, sender)
 
     def _hear(self, ctx: Context, parcel: Parcel) -> None:
         """The order goes on."""
@@ -168,9 +174,11 @@ class TotalOrder(Reliable[S]):
         if order.history > self.history:
             self._change(ctx, order)
         self.next = self.next or order.first
+        number = order.number
         for index, entry in enumerate(order.entries, order.first):
             if index >= self.next:
-                self.places[index] = entry
+                self.places[index] = (entry, number)
+            number += bool(entry.source)
             self.founding.hear(order.history, index, entry.seats)
         heard.append((parcel.stamp.sequence, order.first + len(order.entries) - 1))
         self.sequencer = max(self.sequencer, (order.term, parcel.stamp.source.partition("/")[0]))
@@ -189,7 +197,7 @@ class TotalOrder(Reliable[S]):
     def _go_on(self, ctx: Context, sender: str | None) -> None:
         """Do what is next, as far as it has come."""
         while (place := self.places.get(self.next)) is not None:
-            if place.source and not self._deliver(ctx, place, sender):
+            if place[0].source and not self._deliver(ctx, place[0], sender):
                 break
             if self.places.get(self.next) is place:
                 self._pass()
@@ -236,10 +244,11 @@ class TotalOrder(Reliable[S]):
         if place is None:
             self._jump(ctx, min(self.places))
         else:
-            key = (last(place.source), place.incarnation)
+            entry = place[0]
+            key = (last(entry.source), entry.incarnation)
             stream = self.streams.get(key)
-            if stream is not None and stream.next <= place.sequence:
-                stream.skip(place.sequence + 1)
+            if stream is not None and stream.next <= entry.sequence:
+                stream.skip(entry.sequence + 1)
             ctx.gap(key[0])
             self._pass()
         self._go_on(ctx, None)
@@ -255,7 +264,7 @@ class TotalOrder(Reliable[S]):
     def _elected(self, ctx: Context) -> None:
         assert self.council.record is not None
         self._proposed = self.council.record.positions()
-        self._told = max(self.council.settled, self.council.record.base)
+        self._told, self._told_number = self.council.record.base, self.council.record.number
         self._propose(ctx)
         self.tell_order(ctx)
 
@@ -288,7 +297,8 @@ class TotalOrder(Reliable[S]):
                 Entry(entry.term) if record.void(index, council.decided) else entry
                 for index, entry in enumerate(record.entries(first, count), first)
             )
-            order = Order(council.history, council.term, first, entries)
+            order = Order(council.history, council.term, first, self._told_number, entries)
+            self._told_number += sum(bool(entry.source) for entry in entries)
             self._told += count
             self._number += 1
             for index, entry in enumerate(entries, first):
