@@ -225,6 +225,54 @@ def test_a_request_is_repeated_until_it_is_heard() -> None:
     assert ctx.effects == []
 
 
+def test_a_request_of_the_node_above_goes_on_along_the_backbone_and_never_back_to_it() -> None:
+    """The node above had crashed and was back; its requests came to those below it, and they sent them up to
+    it: the root heard of nobody and cut them all off.
+
+    Replay: python benchmarks/proof.py reliable --first 4 --seeds 4 --nodes 20 --pace 12
+    """
+    root, node = elsewhere()
+    above, beside = [name for name in "abcdef" if name not in (root, node)][:2]
+    ctx, template = FakeContext(node, now=LATER), multicast()
+    ctx.containers[NODES] = dict.fromkeys((root, node, above, beside), ())
+    ctx.containers[TREE] = Tree([(above, node), (node, beside), (beside, root)])
+    subscribe(ctx, template)
+    template.update(ctx, update(nodes=root + above + node, parents=(0, 0, 1)), above)
+    ctx.clear()
+    template.on_timer(ctx, "refresh")
+    assert [to for to, _ in said(ctx, Join)] == [above], "as long as all is well, up the tree"
+    template.join(ctx, Join(1, 0, ((above, LISTENS | LOST),)), above)
+    ctx.clear()
+    template.on_timer(ctx, "merge")
+    ((to, join),) = said(ctx, Join)
+    assert to == beside
+    assert dict(join.members) == {node: LISTENS, above: LISTENS | LOST}
+    template.update(ctx, update(2, nodes=root + above + node, parents=(0, 0, 1)), above)
+    ctx.clear()
+    template.on_timer(ctx, "refresh")
+    assert [to for to, _ in said(ctx, Join)] == [above], "with a new tree all is well again"
+
+
+def test_whom_the_root_has_not_heard_of_for_long_learns_that_it_is_cut_off_unless_it_left() -> None:
+    root, _ = elsewhere()
+    names = [name for name in "abcdef" if name != root][:2]
+    ctx, template = FakeContext(root, neighbours=names, now=LATER), multicast()
+    ctx.containers[NODES] = dict.fromkeys((root, *names), ())
+    template.join(ctx, Join(1, 0, tuple((name, LISTENS | LOST) for name in names)), names[0])
+    template.on_timer(ctx, "merge")
+    for name in names:
+        template.update_heard(ctx, TreeHeard(*template.group.version), name)
+    template.leave(ctx, Leave(names[1], 1), names[1])
+    for _ in range(5):
+        ctx.clear()
+        template.on_timer(ctx, "refresh")
+    assert {to for to, told in said(ctx, TreeUpdate) if told.nodes == (root,)} == {names[0]}
+    template.update_heard(ctx, TreeHeard(*template.group.version), names[0])
+    ctx.clear()
+    template.on_timer(ctx, "retry")
+    assert ctx.effects == []
+
+
 def test_a_second_subscriber_says_nothing_new() -> None:
     ctx, template, _ = pair()
     subscribe(ctx, template, 1)

@@ -326,6 +326,7 @@ class Group:
             return
         ctx.send(self.way(ctx, leave.member), LeaveHeard(leave.member, leave.number))
         if self._members.pop(leave.member, None) is not None:
+            self.marks[leave.member] = 0
             self._soon(ctx)
 
     def leave_heard(self, ctx: Context, heard: LeaveHeard, sender: str) -> None:
@@ -352,7 +353,8 @@ class Group:
         tree = span(ctx.node, members, ctx.container(LINKS), ctx.container(TREE))
         marks = {node: members.get(node, 0) for node in tree.nodes}
         if lost or self.tree is None or (self.tree.tree, self.marks) != (tree.tree, marks):
-            cut = {node for node in self.marks if node not in tree}.intersection(self.live(ctx))
+            silent = [node for node, mark in self.marks.items() if mark and node not in tree]
+            cut = set(silent).intersection(ctx.container(NODES) or ())
             self._adopt(ctx, tree, marks, (self.version[0], self.version[1] + 1), cut)
 
     def _adopt(
