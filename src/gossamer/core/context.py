@@ -10,7 +10,20 @@ from collections.abc import Callable, Collection, Iterable, Mapping, MutableSequ
 from typing import Any, Protocol, TypeVar
 
 from gossamer.core.control import Control, Message
-from gossamer.core.effect import Append, Drop, Effect, Missed, Note, Read, Reply, Send, Store, Trim, Wake
+from gossamer.core.effect import (
+    Acknowledged,
+    Append,
+    Drop,
+    Effect,
+    Missed,
+    Note,
+    Read,
+    Reply,
+    Send,
+    Store,
+    Trim,
+    Wake,
+)
 from gossamer.core.event import Criteria
 from gossamer.core.names import Role, channel_id, last, nanoseconds
 from gossamer.core.parcel import Parcel
@@ -174,6 +187,10 @@ class Context:
     def deliver_feedback(self, parcel: Parcel) -> None:
         """Give an answer that has reached its target to the application."""
         self._desk.deliver_feedback(self, parcel)
+
+    def acknowledge(self, number: int) -> None:
+        """Tell publishers here that their events up to a number are acknowledged."""
+        self._emit(Acknowledged(self.id, number))
 
     def gap(self, source: str) -> None:
         """Tell local subscribers that events of a source are missing."""

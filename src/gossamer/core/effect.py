@@ -76,6 +76,15 @@ class Room(Effect, frozen=True):
     obstacle: str | None
 
 
+class Acknowledged(Effect, frozen=True):
+    """Events published here are acknowledged up to a number: every member that keeps up has them, and where
+    the template promises it they are on disk.
+    """
+
+    channel: int
+    number: int
+
+
 class Missed(Effect, frozen=True):
     """Subscribers on a channel here did not keep up with a source: events of it are missing."""
 

@@ -41,6 +41,8 @@ from gossamer.overlay.rendezvous import ranking
 
 L = TypeVar("L", bound=Letter)
 NONE: History = (0, "")
+APART = 2**36
+"""More entries than one history has."""
 
 
 class Council:
@@ -342,12 +344,11 @@ class Council:
 
     def _welcome(self, ctx: Context, welcome: Welcome) -> None:
         """Take over a state, if it is ahead of what is known here."""
-        known = self.record if welcome.history == self.history else None
-        if known is None or welcome.term > self.term:
-            self.history, self.term, self.voted = welcome.history, welcome.term, ""
         if welcome.term < self.term:
             return
-        if known is None or not known.covers(welcome.index, welcome.index_term):
+        if welcome.term > self.term:
+            self._follow(welcome.term)
+        if self.record is None or not self.record.covers(welcome.index, welcome.index_term):
             self._take(Record(*msgspec.structs.astuple(welcome)[5:]))
             self.start(ctx)
         self.write(ctx, Copied, welcome.origin, welcome.index, welcome.index, True)
@@ -373,11 +374,12 @@ class Council:
     def found(self, ctx: Context) -> None:
         """Begin a history later than any that was heard of, with the only seat here.
 
-        Its entries are counted on from the clock, so that no index means two things.
+        Its entries are counted on from the clock, or from far behind the history before if the clock is slow,
+        so that no index means two things.
         """
-        self.history = (max(ctx.now, self.history[0] + 1), ctx.node)
+        self.history = (max(ctx.now, self.history[0] + (APART if self.history[0] else 0)), ctx.node)
         self.term, self.voted = 1, ctx.node
-        self._take(Record(ctx.now, 0, (self.seat(ctx),)))
+        self._take(Record(self.history[0], 0, (self.seat(ctx),)))
         self._votes = set()
         self.keeper.oath(ctx, self, lambda ctx: self._sworn(ctx, invited=False))
         self.start(ctx)

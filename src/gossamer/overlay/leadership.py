@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gossamer.core.context import Context
 from gossamer.core.names import nanoseconds
-from gossamer.overlay.councilwords import MAX_ENTRIES, Copied, Copy, Entry, Lead, Seat
+from gossamer.overlay.councilwords import MAX_ENTRIES, Copied, Copy, Entry, Lead, Seat, Seats
 from gossamer.overlay.rendezvous import ranking
 from gossamer.overlay.seating import reseat
 
@@ -35,6 +35,8 @@ class Leadership:
         self._without: dict[int, set[str]] = {}
         """Entries whose parcels are not here, each with the seats that do not have them either."""
         self._next: dict[str, int] = {}
+        self._before: Seats = ()
+        """The seats before the last change that was proposed here."""
 
     @property
     def _record(self) -> Record:
@@ -104,6 +106,12 @@ class Leadership:
     def steer(self, ctx: Context) -> None:
         """Give seats to those that should have them, one change at a time; leave the lead to the best."""
         council, record = self._council, self._record
+        if record.seated > council.decided and self._before not in ((), record.seats):
+            if any(council.died(seat) for seat in record.seats):
+                council.propose(
+                    ctx, Entry(council.term, seats=self._before)
+                )  # or nothing may ever be decided
+            return
         if record.seated > council.decided or record.term(council.decided) != council.term:
             return
         wanted = council.settings.seats
@@ -114,6 +122,7 @@ class Leadership:
         seats = reseat(council.seat(ctx), record.seats, best, live, council.lives, wanted)
         if seats != record.seats:
             council.lives = {name: life for name, life in council.lives.items() if name in dict(seats)}
+            self._before = record.seats
             council.propose(ctx, Entry(council.term, seats=seats))
             return
         for name in best if len(seats) < wanted else best[:1]:

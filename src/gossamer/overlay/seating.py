@@ -15,8 +15,8 @@ def reseat(
     lives: Mapping[str, int],
     wanted: int,
 ) -> Seats:
-    """The seats after the next change: whoever is gone loses its seat, an empty one goes to the best that has
-    answered, and the rendezvous node gets one in any case.
+    """The seats after the next change: whoever is gone loses its seat, who certainly is before who seems to
+    be; an empty one goes to the best that has answered, and the rendezvous node gets one in any case.
 
     here
         The seat that leads; it stays.
@@ -25,8 +25,11 @@ def reseat(
     lives
         Lives of nodes that have answered.
     """
-    for seat in seats:
-        if seat != here and (seat[0] not in live or lives.get(*seat) != seat[1]):
+    gone = [seat for seat in seats if lives.get(*seat) != seat[1]] or [
+        seat for seat in seats if seat[0] not in live
+    ]
+    for seat in gone:
+        if seat != here:
             return tuple(each for each in seats if each != seat)
     lacking = [name for name in best if name in lives and name not in dict(seats)]
     if lacking and (len(seats) < wanted or lacking[0] == best[0]):

@@ -199,14 +199,15 @@ class Stream:
             lowest = min(lowest, number)
         return lowest
 
-    def release(self) -> None:
-        """Forget parcels that we and all behind us have."""
-        complete = self.complete
+    def release(self) -> Parcel | None:
+        """Forget parcels that we and all behind us have; the last of them."""
+        complete, gone = self.complete, None
         if complete is not None and complete >= self.low:
             for number in range(self.low, complete + 1):
                 if number not in self.wanted:
-                    self.held.pop(number, None)
+                    gone = self.held.pop(number, None) or gone
             self.low = complete + 1
+        return gone
 
     @property
     def waiting(self) -> bool:

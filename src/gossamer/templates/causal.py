@@ -371,10 +371,13 @@ class Causal(Reliable[S]):
         return on_backbone(ctx) and tree is not None and stream.address.split("/")[0] not in tree
 
     def _skip(self, ctx: Context, key: Key) -> None:
-        """Nobody says what a stream depends on: begin with what comes next."""
+        """Nobody says what a stream depends on: begin with what comes next, and take it that whatever has not
+        moved for so long does not come any more.
+        """
         self.unsure.pop(key, None)
         self._puzzles.pop(key, None)
         stream = self.streams.get(key)
         if stream is not None:
             self._raise(key, stream.high)
+            self._unexplained.pop(key, None)
             self._go_on(ctx, key)

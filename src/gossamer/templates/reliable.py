@@ -59,9 +59,8 @@ class Reliable(Multicast[S]):
         self.streams = Streams()
         self._sweeping = False
         self.repaired = 0
-        """Parcels sent again by this node, those that began here included."""
-        self.repaired_own = 0
-        """Parcels sent again that began here."""
+        """Parcels sent again by this node."""
+        self.repaired_own = 0  # those that began here
         self._ticking = False
         self._near: list[str] = []
         """Who was next to this node at the last beat."""
@@ -127,8 +126,10 @@ class Reliable(Multicast[S]):
         if self.upstream(ctx, stream) is not None:
             stream.release()
         elif not on_backbone(ctx) or self.group.current(ctx):
-            stream.release()
+            gone = stream.release()
             stream.base = stream.low
+            if gone is not None and gone.stamp.source == ctx.address:
+                ctx.acknowledge(gone.stamp.first + gone.stamp.count - 1)
 
     def in_order(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
         """A parcel whose turn it is, source by source."""

@@ -1,0 +1,67 @@
+"""History on its way: what nodes ask of those that keep a log, and what they get."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from gossamer.core.control import Message
+from gossamer.core.names import MAX_ADDRESS
+from gossamer.core.wire import MAX_FRAME
+
+MAX_REPLAYED = 64
+"""Parcels of one answer."""
+REPLAY_BYTES = 40 * 1024
+"""Bytes of one answer, unless a single parcel is larger."""
+
+Address = Annotated[str, Meta(min_length=1, max_length=MAX_ADDRESS)]
+Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+
+
+class Replay(Message, frozen=True):
+    """Send me parcels from a number on, but none sent before an instant."""
+
+    to: Address
+    origin: Address
+    wish: Number
+    first: Number
+    since: Number
+
+
+class Replayed(Message, frozen=True):
+    """Parcels from a number on; where to go on, and what comes next in the log."""
+
+    to: Address
+    origin: Address
+    wish: Number
+    asked: Number
+    first: Number
+    frames: Annotated[tuple[Annotated[bytes, Meta(max_length=MAX_FRAME)], ...], Meta(max_length=MAX_REPLAYED)]
+    following: Number
+    end: Number
+
+
+class Wish(msgspec.Struct):
+    """What a subscription, or the log of this node, still wants of the history.
+
+    next
+        The number that comes next for it.
+    since
+        Nanoseconds; what was sent before is passed over.
+    done
+        Whether it has caught up, and follows what is delivered here.
+    """
+
+    next: int
+    since: int = 0
+    done: bool = False
+
+
+class HistoryWish(msgspec.Struct, frozen=True):
+    """An application wants the history for one of its subscriptions, from a number or an instant on."""
+
+    subscription: int
+    first: int = 0
+    since: float = 0.0

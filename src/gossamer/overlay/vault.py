@@ -1,0 +1,128 @@
+"""A keeper whose seat remembers in its next life: it tells nobody what is not on disk.
+
+All of it is small and short-lived: once everybody has delivered an entry it is in the history, and only the
+state that came of it is kept here, anew after every few hundred entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from gossamer.core.context import Context
+from gossamer.core.errors import StorageError
+from gossamer.core.parcel import Parcel
+from gossamer.core.wire import decode, encode
+from gossamer.overlay.council import Council
+from gossamer.overlay.councilwords import Entry, History, Number, Positions, Seats
+from gossamer.overlay.keeper import Keeper
+from gossamer.overlay.record import Record
+
+T = TypeVar("T", bound=msgspec.Struct)
+STEP = 256
+"""Entries after which the state is written anew."""
+
+
+class Oath(msgspec.Struct, frozen=True, array_like=True):
+    history: History
+    term: Number
+    voted: str
+
+
+class State(msgspec.Struct, frozen=True, array_like=True):
+    history: History
+    base: Number
+    base_term: Number
+    seats: Seats
+    positions: Positions
+    number: Number
+
+
+class Vault(Keeper):
+    """Keeps on the disk of its node; ``open`` it before use."""
+
+    durable = True
+    _store: Callable[[str, bytes | None], None]
+
+    def open(self, ctx: Context, council: Council) -> None:
+        """Take up what earlier lives left, if there is anything."""
+        self._store = ctx.store
+        self._base = 0
+        self._last = 0
+        state, oath = self._read(ctx, "state", State), self._read(ctx, "oath", Oath)
+        if state is None or oath is None or oath.history != state.history:
+            return
+        record = Record(*msgspec.structs.astuple(state)[1:])
+        while (entry := self._read(ctx, f"entry/{record.last + 1}", Entry)) is not None:
+            record.append(entry)
+        self._base, self._last = record.base, record.last
+        for index in range(record.base + 1, record.last + 1):
+            frame = ctx.stored(f"parcel/{index}")
+            parcel = decode(frame) if frame else None
+            if isinstance(parcel, Parcel):
+                super().put(index, parcel)
+        self.held = record.base
+        council.restore(ctx, oath.history, oath.term, oath.voted, record)
+        self.gather(record, council.decided)
+
+    def _read(self, ctx: Context, key: str, kind: type[T]) -> T | None:
+        data = ctx.stored(key)
+        if data is None:
+            return None
+        try:
+            return msgspec.msgpack.decode(data, type=kind)
+        except msgspec.MsgspecError as error:
+            raise StorageError(f"{ctx.channel}/{key}", f"makes no sense: {error}") from None
+
+    def _write(self, key: str, value: msgspec.Struct) -> None:
+        self._store(key, msgspec.msgpack.encode(value))
+
+    def oath(self, ctx: Context, council: Council, then: Callable[[Context], None]) -> None:
+        self._write("oath", Oath(council.history, council.term, council.voted))
+        super().oath(ctx, council, then)
+
+    def entries(self, ctx: Context, council: Council) -> None:
+        record = council.record
+        assert record is not None
+        for index in range(max(council.written, record.base) + 1, record.last + 1):
+            self._write(f"entry/{index}", record.entry(index))
+        self._last = max(self._last, record.last)
+        super().entries(ctx, council)
+
+    def put(self, index: int, parcel: Parcel) -> None:
+        super().put(index, parcel)
+        self._store(f"parcel/{index}", encode(parcel))
+
+    def cut(self, index: int) -> None:
+        super().cut(index)
+        for each in range(max(index, self._base) + 1, self._last + 1):
+            self._store(f"entry/{each}", None)
+        self._last = min(self._last, max(index, self._base))
+
+    def _forget(self, index: int) -> None:
+        super()._forget(index)
+        self._store(f"parcel/{index}", None)
+
+    def renew(self, council: Council) -> None:
+        assert council.record is not None
+        super().renew(council)
+        for each in range(self._base + 1, self._last + 1):
+            self._store(f"entry/{each}", None)
+        self._last = 0
+        self._sum_up(council, council.record)
+        self._write("oath", Oath(council.history, council.term, council.voted))
+
+    def trim(self, index: int, council: Council) -> None:
+        record = council.record
+        if record is not None and record.base - self._base >= STEP:
+            super().trim(index, council)
+            self._sum_up(council, record)
+
+    def _sum_up(self, council: Council, record: Record) -> None:
+        self._write("state", State(council.history, *record.state()))
+        for each in range(self._base + 1, min(record.base, self._last) + 1):
+            self._store(f"entry/{each}", None)
+        self._base = record.base
+        self._last = max(self._last, record.base)

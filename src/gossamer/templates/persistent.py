@@ -1,0 +1,298 @@
+"""Persistent: total order with a history on disk that is replayed to whoever asks (seed 000, 4.1.4)."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from gossamer.core.context import Context
+from gossamer.core.control import on
+from gossamer.core.effect import Appended, History, Report
+from gossamer.core.errors import ProtocolError
+from gossamer.core.names import nanoseconds
+from gossamer.core.parcel import Parcel
+from gossamer.core.template import DURABLE, Membership
+from gossamer.core.trace import STORED
+from gossamer.core.wire import decode, encode
+from gossamer.overlay.keeper import Keeper
+from gossamer.overlay.replay import MAX_REPLAYED, REPLAY_BYTES, HistoryWish, Replay, Replayed, Wish
+from gossamer.overlay.vault import Vault
+from gossamer.templates.multicast import on_backbone
+from gossamer.templates.total_order import TotalOrder, TotalOrderSettings
+
+LOG = 0
+"""The wish of this node's own log; those of subscriptions have the number of the subscription."""
+LOOK = 0
+"""The ticket of the first look at the log."""
+MAX_READS = 1024
+"""Requests for history that wait for the disk."""
+
+
+class PersistentSettings(TotalOrderSettings, frozen=True):
+    """Settings of a persistent channel: those of total-order. Each seat keeps a log."""
+
+
+S = TypeVar("S", bound=PersistentSettings)
+
+
+class Persistent(TotalOrder[S]):
+    """Total order with a memory: the seats keep every event on disk, and replay it.
+
+    What the seats know of the order is on disk before they say so, so that they are the same after any
+    crash; what is decided goes to a log of its own on each seat, a parcel a record, in the one order. A
+    subscriber may ask for the history from a number or an instant on: it gets it from a seat, and then goes
+    over to what is delivered live, without a gap and nothing twice.
+
+    Promises: what total-order promises; what is acknowledged is on the disks of a majority of the seats and
+        survives every crash; a new subscriber may have the history before it goes on live.
+    Costs: what total-order costs, every parcel twice on the disk of each seat, and two syncs before delivery.
+    Needs: what total-order needs, and a state folder on the nodes that may have a seat. A seat stays with its
+        node, also while that is down.
+    """
+
+    name = "persistent"
+    settings_type = PersistentSettings
+    promises = TotalOrder.promises | {DURABLE}
+
+    def __init__(self, settings: S) -> None:
+        super().__init__(settings)
+        self.wishes: dict[int, Wish] = {}
+        self.trouble = ""
+        """Why the log cannot be written."""
+        self._live = 0
+        """The number that is delivered next here; 0 before the first."""
+        self._end: int | None = None
+        """What comes next in the log of this node; None while that is not known."""
+        self._logged = 0
+        """The index up to which entries are in the log, or are none for the log."""
+        self._count = 0
+        """How many parcels had a place up to there."""
+        self._tickets = LOOK
+        self._reads: dict[int, Replay] = {}
+        self._writes: dict[int, list[tuple[int, Parcel]]] = {}
+
+    def make_keeper(self) -> Keeper:
+        return Vault(self.at_hand)
+
+    def on_open(self, ctx: Context) -> None:
+        assert isinstance(self.keeper, Vault)
+        self.keeper.open(ctx, self.council)
+        super().on_open(ctx)
+        if on_backbone(ctx):
+            ctx.read(LOOK, 0, 0)
+
+    def obstacle(self, ctx: Context) -> str | None:
+        return self.trouble or super().obstacle(ctx)
+
+    # the log of a seat
+
+    def decided(self, ctx: Context) -> None:
+        super().decided(ctx)
+        self._log(ctx)
+
+    def _log(self, ctx: Context) -> None:
+        """Append what is decided and here, in its order."""
+        council, record = self.council, self.council.record
+        if record is None or self._end is None or not council.seated(ctx):
+            return
+        if self._logged < record.base:
+            self._logged, self._count = record.base, record.number
+        if self._end < self._count:
+            self._ask(ctx, LOG, self.wishes.setdefault(LOG, Wish(self._end)))
+            return
+        parcels: list[tuple[int, Parcel]] = []
+        while self._logged < council.decided:
+            index = self._logged + 1
+            if record.entry(index).source and not record.void(index, council.decided):
+                if self._count >= self._end + len(parcels):
+                    parcel = self.keeper.get(index)
+                    if parcel is None:
+                        break
+                    parcels.append((self._count, parcel))
+                self._count += 1
+            self._logged = index
+        self._append(ctx, parcels)
+
+    def _append(self, ctx: Context, parcels: list[tuple[int, Parcel]]) -> None:
+        if parcels:
+            assert self._end is not None
+            self._tickets += 1
+            self._writes[self._tickets] = parcels
+            self._end += len(parcels)
+            ctx.append(self._tickets, [encode(parcel) for _, parcel in parcels])
+
+    def on_report(self, ctx: Context, report: Report) -> None:
+        if isinstance(report, Appended):
+            parcels = self._writes.pop(report.ticket, [])
+            if report.error:
+                self.trouble = f"the disk of {ctx.node!r}: {report.error}"
+                self._end = None
+                ctx.wake("look", 1.0)
+                return
+            self.trouble = ""
+            for place, parcel in parcels:
+                ctx.note(STORED, place, parcel.stamp.key, parcel.stamp.sequence, self.council.history[1])
+        elif report.ticket == LOOK:
+            self._end = report.end
+            self._log(ctx)
+        else:
+            self._read(ctx, report)
+
+    # history, where it is kept
+
+    @on(Replay)
+    def replay(self, ctx: Context, replay: Replay, sender: str) -> None:
+        if replay.to.rpartition("/")[2] != ctx.node:
+            self._forward(ctx, replay.to, replay)
+        elif self._end is not None and self.council.seated(ctx):
+            if len(self._reads) < MAX_READS:
+                self._tickets += 1
+                self._reads[self._tickets] = replay
+                ctx.read(self._tickets, replay.first, MAX_REPLAYED)
+        elif self._keeper_of_history(ctx) not in (None, ctx.node):
+            to = self._keeper_of_history(ctx) or ""
+            self._forward(ctx, to, Replay(to, replay.origin, replay.wish, replay.first, replay.since))
+
+    def _forward(self, ctx: Context, to: str, message: Replay | Replayed) -> None:
+        hop = ctx.toward(to)
+        if hop is not None:
+            ctx.send(hop, message)
+
+    def _read(self, ctx: Context, history: History) -> None:
+        replay = self._reads.pop(history.ticket, None)
+        if replay is None or history.error:
+            return
+        frames: list[bytes] = []
+        first = following = history.position
+        size = 0
+        for frame in history.records:
+            if frames and size + len(frame) > REPLAY_BYTES:
+                break
+            following += 1
+            if not frames and replay.since and _sent(frame) < replay.since:
+                first = following
+                continue
+            frames.append(frame)
+            size += len(frame)
+        answer = Replayed(
+            replay.origin,
+            ctx.address,
+            replay.wish,
+            replay.first,
+            first,
+            tuple(frames),
+            following,
+            history.end,
+        )
+        if replay.origin == ctx.address:
+            self.replayed(ctx, answer, ctx.node)
+        else:
+            self._forward(ctx, replay.origin, answer)
+
+    # history, where it is wanted
+
+    def on_call(self, ctx: Context, call: int, request: Any) -> None:
+        if isinstance(request, HistoryWish):
+            wish = Wish(request.first, nanoseconds(request.since))
+            self.wishes[request.subscription] = wish
+            self._ask(ctx, request.subscription, wish)
+            ctx.reply(call, True)
+        else:
+            super().on_call(ctx, call, request)
+
+    def on_membership(self, ctx: Context, membership: Membership) -> None:
+        super().on_membership(ctx, membership)
+        if membership.change == "unsubscribed":
+            self.wishes.pop(int(membership.who), None)
+
+    def _keeper_of_history(self, ctx: Context) -> str | None:
+        """Somebody who has the log, or knows who has."""
+        if self.council.seated(ctx) and self._end is not None and LOG not in self.wishes:
+            return ctx.node
+        if not on_backbone(ctx):
+            return ctx.server
+        return self.council.leader or self.sequencer[1] or self.group.meeting(ctx)
+
+    def _ask(self, ctx: Context, number: int, wish: Wish) -> None:
+        to = self._keeper_of_history(ctx)
+        ctx.wake("history", 5 * self.settings.repair)
+        if to is None:
+            return
+        replay = Replay(to, ctx.address, number, wish.next, wish.since)
+        if to == ctx.node:
+            self.replay(ctx, replay, ctx.node)
+        else:
+            self._forward(ctx, to, replay)
+
+    @on(Replayed)
+    def replayed(self, ctx: Context, replayed: Replayed, sender: str) -> None:
+        if replayed.to.rpartition("/")[2] != ctx.node:
+            self._forward(ctx, replayed.to, replayed)
+            return
+        wish = self.wishes.get(replayed.wish)
+        if wish is None or wish.done or replayed.asked != wish.next:
+            return
+        parcels: list[tuple[int, Parcel]] = []
+        for place, frame in enumerate(replayed.frames, replayed.first):
+            parcel = decode(frame)
+            if not isinstance(parcel, Parcel):
+                raise ProtocolError("message.frames", type(parcel).__name__, "parcels")
+            parcel.place = place
+            parcels.append((place, parcel))
+        wish.next, wish.since = replayed.following, 0 if parcels else wish.since
+        if replayed.wish == LOG:
+            self._backfill(ctx, wish, parcels)
+            return
+        for _, parcel in parcels:
+            ctx.deliver(parcel, None, to=(replayed.wish,))
+        if wish.next >= max(replayed.end, self._live):
+            wish.done = True
+        elif replayed.following > replayed.asked:
+            self._ask(ctx, replayed.wish, wish)
+
+    def _backfill(self, ctx: Context, wish: Wish, parcels: list[tuple[int, Parcel]]) -> None:
+        """This node got its seat late: its log begins with what the others have."""
+        if self._end is not None and parcels and parcels[0][0] == self._end:
+            self._append(ctx, parcels)
+        if self._end is not None and self._end >= self._count:
+            del self.wishes[LOG]
+            self._log(ctx)
+        else:
+            wish.next = self._end or 0
+            if parcels:
+                self._ask(ctx, LOG, wish)
+
+    def deliver(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
+        number = parcel.place or 0
+        self._live = number + 1
+        late = []
+        for subscription, wish in self.wishes.items():
+            if wish.done and subscription != LOG and number >= wish.next:
+                if number == wish.next:
+                    wish.next += 1
+                    continue
+                wish.done = False
+                self._ask(ctx, subscription, wish)
+            late.append(subscription)
+        if parcel.deadline is not None and ctx.now > parcel.deadline:
+            ctx.drop(parcel, "expired")
+        elif late:
+            ctx.deliver(parcel, sender, to=[each for each in ctx.subscribers if each not in late])
+        else:
+            ctx.deliver(parcel, sender)
+
+    def on_timer(self, ctx: Context, name: str) -> None:
+        if name == "look":
+            ctx.read(LOOK, 0, 0)
+        elif name == "history":
+            for number, wish in tuple(self.wishes.items()):
+                if not wish.done:
+                    self._ask(ctx, number, wish)
+        else:
+            super().on_timer(ctx, name)
+            if name == "council":
+                self._log(ctx)
+
+
+def _sent(frame: bytes) -> int:
+    parcel = decode(frame)
+    return parcel.header.sent if isinstance(parcel, Parcel) else 0
