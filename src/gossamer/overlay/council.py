@@ -345,6 +345,7 @@ class Council:
     def _welcome(self, ctx: Context, welcome: Welcome) -> None:
         """Take over a state, if it is ahead of what is known here."""
         if welcome.term < self.term:
+            self.write(ctx, Copied, welcome.origin, 0, 0, False)
             return
         if welcome.term > self.term:
             self._follow(welcome.term)

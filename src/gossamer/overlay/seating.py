@@ -25,17 +25,16 @@ def reseat(
     lives
         Lives of nodes that have answered.
     """
-    gone = [seat for seat in seats if lives.get(*seat) != seat[1]] or [
-        seat for seat in seats if seat[0] not in live
-    ]
-    for seat in gone:
-        if seat != here:
-            return tuple(each for each in seats if each != seat)
+    others = [seat for seat in seats if seat != here]
+    gone = [seat for seat in others if lives.get(*seat) != seat[1]]
+    gone += [seat for seat in others if seat[0] not in live]
+    if gone:
+        return tuple(each for each in seats if each != gone[0])
     lacking = [name for name in best if name in lives and name not in dict(seats)]
     if lacking and (len(seats) < wanted or lacking[0] == best[0]):
         return (*seats, (lacking[0], lives[lacking[0]]))
     if len(seats) > wanted:
-        worst = max((seat for seat in seats if seat != here), key=lambda seat: _rank(best, seat[0]))
+        worst = max(others, key=lambda seat: _rank(best, seat[0]))
         return tuple(each for each in seats if each != worst)
     return seats
 

@@ -1,0 +1,262 @@
+"""Councils of a few nodes in memory: letters that wait to be carried, clocks, lives, and what was decided where.
+
+Whatever happens is said by a script, two bytes a step, so that every run can be replayed and made smaller.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from gossamer.core.context import Context
+from gossamer.core.names import nanoseconds
+from gossamer.overlay.council import Council
+from gossamer.overlay.councilwords import Copy, Entry, Found, Founded, History, Letter, Seat, Seats
+from gossamer.overlay.founding import Founding
+from gossamer.overlay.keeper import CouncilSettings, Keeper
+from gossamer.overlay.rendezvous import ranking
+from gossamer.testing.fake import FakeContext
+
+SETTINGS = CouncilSettings(seats=3, retry=0.2, heartbeat=0.5, patience=1.0)
+MAX_MAIL = 60
+STEPS: tuple[tuple[int, str], ...] = (
+    (140, "carry"),
+    (160, "lose"),
+    (172, "twice"),
+    (216, "wake"),
+    (236, "propose"),
+    (244, "doubt"),
+    (250, "settle"),
+    (256, "crash"),
+)
+"""What a byte of a script means: the first line whose number is greater."""
+
+
+class Councils:
+    """The network.
+
+    ready
+        Whether all nodes know of a council that the rendezvous node has founded.
+    careful
+        Whether a majority of the seats always lives, whoever looks.
+    council
+        The class of councils, for bugs that are planted.
+    """
+
+    def __init__(
+        self,
+        names: Iterable[str] = "abcde",
+        *,
+        settings: CouncilSettings = SETTINGS,
+        careful: bool = True,
+        council: type[Council] = Council,
+    ) -> None:
+        self.names = tuple(names)
+        self.settings = settings
+        self.careful = careful
+        self.kind = council
+        self.now = nanoseconds(1.0)
+        self.lives = dict.fromkeys(self.names, 0)
+        self.known = {name: set(self.names) for name in self.names}
+        """Whom each node takes for alive."""
+        self.mail: list[Letter] = []
+        self.contexts: dict[str, FakeContext] = {}
+        self.councils: dict[str, Council] = {}
+        self.foundings: dict[str, Founding] = {}
+        self.due: dict[tuple[str, str], int] = {}
+        self.agreed: dict[tuple[History | None, int], Entry] = {}
+        """Every entry that anybody took for decided."""
+        self.leaders: dict[tuple[History, int], Seat] = {}
+        self.counts: Counter[str] = Counter()
+        self._numbers = 0
+        for name in self.names:
+            self.begin(name)
+
+    # one node
+
+    def begin(self, name: str) -> None:
+        """A new life of a node; it has forgotten everything."""
+        self.lives[name] += 1
+        self.contexts[name] = FakeContext(name, incarnation=self.lives[name], now=self.now)
+        council = self.councils[name] = self.kind(
+            self.settings,
+            live=lambda ctx: self.known[ctx.node],
+            send=lambda ctx, letter: self.mail.append(letter),
+            decided=lambda ctx: None,
+            elected=self._elected,
+            keeper=Keeper(lambda key, number: None),
+        )
+        self.foundings[name] = Founding(council)
+        self.due = {key: at for key, at in self.due.items() if key[0] != name}
+
+    def _elected(self, ctx: Context) -> None:
+        council = self.councils[ctx.node]
+        seat = (ctx.node, ctx.incarnation)
+        assert self.leaders.setdefault((council.history, council.term), seat) == seat, "two lead in one term"
+        self.counts["elected"] += 1
+
+    def wake(self, name: str, timer: str = "council") -> None:
+        """A timer runs out, early or late: no clock of a node is worth anything."""
+        if self.due.pop((name, timer), None) is not None:
+            ctx = self.contexts[name]
+            self.councils[name].timer(ctx) if timer == "council" else self.foundings[name].timer(ctx)
+            self._after(name)
+
+    def found(self, name: str) -> None:
+        self.councils[name].found(self.contexts[name])
+        self._after(name)
+
+    def deliver(self, letter: Letter) -> None:
+        """A letter reaches its node, in whatever life that is now."""
+        name = letter.to
+        ctx = self.contexts[name]
+        match letter:
+            case Found():
+                self.foundings[name].asked(ctx, letter)
+            case Founded():
+                self.foundings[name].answered(ctx, letter)
+            case _:
+                self.councils[name].hear(ctx, letter)
+        self._after(name)
+
+    def propose(self, name: str) -> Entry:
+        """Whoever leads writes an entry like no other."""
+        self._numbers += 1
+        entry = Entry(self.councils[name].term, sequence=self._numbers)
+        self.councils[name].propose(self.contexts[name], entry)
+        self._after(name)
+        return entry
+
+    def _after(self, name: str) -> None:
+        """Note the timers, and hold what is decided here against what was decided anywhere."""
+        ctx, council = self.contexts[name], self.councils[name]
+        for timer in ctx.woken():
+            self.due[name, timer] = ctx.woken()[timer]
+        ctx.clear()
+        self.now += 1_000_000
+        for each in self.contexts.values():
+            each.now = self.now
+        record = council.record
+        if record is None:
+            return
+        history = None if self.careful else council.history
+        assert record.base <= council.decided <= record.last
+        for index, entry in enumerate(
+            record.entries(record.base + 1, council.decided - record.base), record.base + 1
+        ):
+            known = self.agreed.setdefault((history, index), entry)
+            assert known == entry, f"{name} has {entry} at {index}, somebody had {known}"
+        self.counts["decided"] = len(self.agreed)
+
+    # scripts
+
+    def play(self, script: bytes) -> None:
+        """Two bytes a step: what, and whom or which."""
+        for what, which in zip(script[::2], script[1::2], strict=False):
+            step = next(name for limit, name in STEPS if what < limit)
+            getattr(self, f"_{step}")(which)
+            del self.mail[:-MAX_MAIL]
+
+    def _pick(self, which: int) -> str:
+        return self.names[which % len(self.names)]
+
+    def _carry(self, which: int) -> None:
+        if self.mail:
+            self.deliver(self.mail.pop(which % len(self.mail)))
+
+    def _lose(self, which: int) -> None:
+        if self.mail:
+            del self.mail[which % len(self.mail)]
+
+    def _twice(self, which: int) -> None:
+        if self.mail:
+            self.deliver(self.mail[which % len(self.mail)])
+
+    def _wake(self, which: int) -> None:
+        timers = sorted(self.due)
+        if timers:
+            self.wake(*timers[which % len(timers)])
+
+    def _propose(self, which: int) -> None:
+        leaders = self.leading()
+        if leaders:
+            self.propose(leaders[which % len(leaders)])
+
+    def _doubt(self, which: int) -> None:
+        """A node takes another for dead, or for alive again."""
+        here, other = self._pick(which), self._pick(which // len(self.names))
+        if here != other:
+            self.known[here] ^= {other}
+
+    def _settle(self, which: int) -> None:
+        for name in self.leading():
+            self.councils[name].settle(self.councils[name].decided - which % 3)
+            self._after(name)
+
+    def _crash(self, which: int) -> None:
+        name = self._pick(which)
+        if self.careful and not self._spared(name):
+            return
+        self.counts["crashed"] += 1
+        self.begin(name)
+
+    def _spared(self, name: str) -> bool:
+        """Whether without a node there is still a majority, by every list of seats that may yet count."""
+        alive = {(each, life) for each, life in self.lives.items() if each != name}
+        return all(2 * len(alive.intersection(seats)) > len(seats) for seats in self._lists())
+
+    def _lists(self) -> Iterable[Seats]:
+        for name, council in self.councils.items():
+            record = council.record
+            if record is None or not council.seated(self.contexts[name]):
+                continue
+            latest = record.state()[2]
+            for index, entry in enumerate(record.entries(record.base + 1, 10**6), record.base + 1):
+                if entry.seats and index > council.decided:
+                    yield latest
+                latest = entry.seats or latest
+            yield latest
+        for letter in self.mail:
+            if isinstance(letter, Copy):
+                yield from (entry.seats for entry in letter.entries if entry.seats)
+
+    # looking
+
+    def leading(self) -> list[str]:
+        return [name for name in self.names if self.councils[name].leads]
+
+    def best(self) -> str:
+        """The rendezvous node."""
+        return ranking(self.contexts[self.names[0]].id, self.names, 1)[0]
+
+    def calm(self, seconds: float = 30.0) -> None:
+        """Everybody knows who lives; letters arrive at once and timers in time."""
+        self.known = {name: set(self.names) for name in self.names}
+        for name in self.names:
+            self.foundings[name].start(self.contexts[name])
+            self._after(name)
+        end = self.now + nanoseconds(seconds)
+        for _ in range(20_000):
+            if self.mail:
+                self.deliver(self.mail.pop(0))
+                continue
+            timer = min(self.due, key=lambda each: (self.due[each], each), default=None)
+            if timer is None or self.due[timer] > end:
+                return
+            self.now = max(self.now, self.due[timer])
+            self.contexts[timer[0]].now = self.now
+            self.wake(*timer)
+            if timer[1] == "found":
+                continue
+            self.foundings[timer[0]].start(self.contexts[timer[0]])
+            self._after(timer[0])
+        raise AssertionError("letters are written for ever")
+
+
+def settled(**more: Any) -> Councils:
+    """A network whose council has all its seats and a leader."""
+    net = Councils(**more)
+    net.found(net.best())
+    net.calm()
+    return net
