@@ -69,7 +69,9 @@ def report(
 
         page, _ = make(spark, look)
     out.write_text(page)
-    Console(highlight=False).print(f"{out}: {len(page) // 1024} KiB, {len(look.runs)} runs, {look.rows} rows")
+    Console(highlight=False).print(
+        f"{out}: {len(page) // 1024} KiB, {len(look.runs)} runs, {look.rows} rows", soft_wrap=True
+    )
 
 
 def watch(
@@ -103,6 +105,7 @@ def show(outcome: Outcome, console: Console) -> None:
             f"  {each.run} {each.channel}: {each.promise} broken at {each.node} by number {each.number} of "
             f"{each.source or 'nobody'}, instant {each.at}; expected: {each.expected}",
             markup=False,
+            soft_wrap=True,
         )
     if outcome.total > SHOWN:
         console.print(f"  … and {outcome.total - SHOWN} more")

@@ -109,11 +109,15 @@ def _prepare(master: str, settings: dict[str, str], quick: bool) -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     key = "spark.driver.extraJavaOptions"
     settings[key] = " ".join([*flags, *filter(None, [settings.get(key)])])
-    if master.startswith("local"):
+    if quick:
+        settings.setdefault("spark.sql.shuffle.partitions", str(os.cpu_count() or 1))
+        settings.setdefault("spark.executor.extraJavaOptions", " ".join(_QUICK))
+    if master.startswith("local") or urlsplit(master).hostname in ("127.0.0.1", "localhost"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if master.startswith("local"):
         settings.setdefault("spark.python.daemon.module", "gossamer.pipeline.daemon")
         settings.setdefault("spark.driver.memory", f"{_memory()}m")
-        settings.setdefault("spark.sql.shuffle.partitions", str((1 if quick else 2) * (os.cpu_count() or 1)))
+        settings.setdefault("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
 
 
 def _got(builder: SparkSession.Builder, settings: Mapping[str, str], where: str) -> SparkSession:
