@@ -158,6 +158,21 @@ def test_what_others_asked_for_is_asked_for_and_taken_though_it_is_old() -> None
     assert numbers(stream) == []
 
 
+def test_what_others_asked_for_and_the_source_no_longer_keeps_is_not_asked_for() -> None:
+    """It was asked for in one breath with the next parcel of all, and the answer to both was that the first of
+    them is gone: the next one never came.
+
+    Replay: python benchmarks/proof.py reliable --first 12 --seeds 12 --nodes 20 --pace 12
+    """
+    stream = begun(high=5)
+    stream.release()
+    stream.add(parcel("s", 7))
+    stream.wanted.update({4: {"x"}, 5: {"x"}})
+    assert stream.missing(0, PATIENCE, 10) == [6, 4, 5]
+    assert stream.begin(6)
+    assert stream.missing(PATIENCE, PATIENCE, 10) == [6]
+
+
 def test_who_is_behind_and_still_is_reminded_again_and_again() -> None:
     stream = begun("x", "y", high=3)
     stream.hear("x", 3, 3, 0)

@@ -88,8 +88,13 @@ class Stream:
     # what arrives
 
     def begin(self, base: int) -> bool:
-        """The source keeps nothing before this number; False if that leaves a gap in what was delivered."""
+        """The source keeps nothing before this number; False if that leaves a gap in what was delivered.
+
+        Nobody can have what others asked for before it: they will ask again, and hear so.
+        """
         self.base = max(self.base, base)
+        for number in [each for each in self.wanted if each < self.base]:
+            del self.wanted[number]
         if self.next >= base:
             return True
         whole = not self.begun
