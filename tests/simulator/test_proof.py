@@ -26,7 +26,7 @@ def proof(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_in_small_every_template_keeps_its_promises(tmp_path: Path) -> None:
     out = tmp_path / "proof.json"
-    done = proof("--nodes", "20", "--pace", "12", "--seeds", "2", "--out", str(out))
+    done = proof("--nodes", "20", "--pace", "8", "--seeds", "2", "--out", str(out))
     assert done.returncode == 0, done.stderr
     runs = json.loads(out.read_bytes())
     assert {(each["scenario"], each["seed"]) for each in runs} == {
@@ -34,7 +34,7 @@ def test_in_small_every_template_keeps_its_promises(tmp_path: Path) -> None:
     }
     for each in runs:
         result = each["result"]
-        assert (result["virtual_seconds"], result["unchecked"]) == (600, []), each["scenario"]
+        assert (result["virtual_seconds"], result["unchecked"]) == (900, []), each["scenario"]
         assert result["delivered"] > 100
         assert result["drops"]["lost on the way"] > 1000
         assert result["drops"]["node is down"] > 100
