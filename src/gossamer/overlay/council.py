@@ -304,8 +304,8 @@ class Council:
         """Everybody has everything up to an index."""
         self.settled = max(self.settled, min(index, self.decided))
         if self.record is not None:
-            self.record.compact(self.settled)
-            self.keeper.trim(self.settled, self)
+            self.record.compact(min(self.settled, self.keeper.logged))
+            self.keeper.trim(self.record.base, self)
 
     # copying
 

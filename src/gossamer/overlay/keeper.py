@@ -12,7 +12,7 @@ from gossamer.core.names import last
 from gossamer.core.parcel import Parcel
 from gossamer.overlay.councilwords import MAX_FETCHED, Entry
 from gossamer.overlay.record import Record
-from gossamer.overlay.stream import Key
+from gossamer.overlay.stream import UNLIMITED, Key
 
 if TYPE_CHECKING:
     from gossamer.overlay.council import Council
@@ -52,6 +52,8 @@ class Keeper:
 
     def __init__(self, at_hand: Callable[[Key, int], Parcel | None]) -> None:
         self.held = 0
+        self.logged = UNLIMITED
+        """Entries beyond are needed here, whoever has delivered them."""
         self._at_hand = at_hand
         self._parcels: dict[int, Parcel] = {}
         self._indexes: dict[tuple[Key, int], int] = {}

@@ -52,15 +52,27 @@ class Wish(msgspec.Struct):
         Nanoseconds; what was sent before is passed over.
     done
         Whether it has caught up, and follows what is delivered here.
+    call
+        Of the application that wants it.
     """
 
     next: int
     since: int = 0
     done: bool = False
+    call: int = 0
+
+
+class MoreHistory(msgspec.Struct, frozen=True):
+    """The application has room for more of the history it wished for."""
+
+    subscription: int
 
 
 class HistoryWish(msgspec.Struct, frozen=True):
-    """An application wants the history for one of its subscriptions, from a number or an instant on."""
+    """An application wants the history for one of its subscriptions, from a number or an instant on.
+
+    Each answer tells how far it has come; more follows when the application asks for it.
+    """
 
     subscription: int
     first: int = 0

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING
 
+from gossamer import catalog
 from gossamer.core.errors import BadEnvelope, Closed, Full, NoAnswer, TooLarge
 from gossamer.core.event import MAX_PAYLOAD, NO_ENVELOPE, Criteria, Envelope, Value
 from gossamer.core.names import Role, channel_id
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Receipt, Stamp
 from gossamer.core.sealer import HEADER_ALLOWANCE
+from gossamer.core.template import DURABLE
 from gossamer.overlay.directory import Entry
+from gossamer.overlay.replay import HistoryWish, MoreHistory
 from gossamer.runtime.subscription import MAX_PENDING, Callback, OnFull, ReceivedEvent, Subscription
 
 if TYPE_CHECKING:
@@ -176,6 +180,8 @@ class Channel:
         on_full: OnFull = "block",
         handback: Value | None = None,
         callback: Callback | None = None,
+        from_place: int | None = None,
+        from_time: float | datetime | None = None,
     ) -> Subscription:
         """Events whose envelopes match; use it with ``async with``.
 
@@ -187,10 +193,65 @@ class Channel:
             A value that comes back in every receipt of this subscription.
         callback
             Called with each event instead of iterating; may be a coroutine function.
+        from_place, from_time
+            The history first, from ``event.place`` or from an instant on (seconds since 1970, or a datetime),
+            then what comes live; only where the template keeps one.
         """
+        history = self._wish(from_place, from_time)
         return Subscription(
-            self, where=where, max_pending=max_pending, on_full=on_full, handback=handback, callback=callback
+            self,
+            where=where,
+            max_pending=max_pending,
+            on_full=on_full,
+            handback=handback,
+            callback=callback,
+            history=history,
         )
+
+    def _wish(self, place: int | None, time: float | datetime | None) -> tuple[int, float] | None:
+        """What of the history is wanted: from which place, and not sent before which instant."""
+        if place is None and time is None:
+            return None
+        if DURABLE not in self._instance.template.promises:
+            kept = [name for name, each in catalog.templates().items() if DURABLE in each.promises]
+            raise BadEnvelope("history", self.template, f"a channel that keeps one: {', '.join(kept)}")
+        seconds = time.timestamp() if isinstance(time, datetime) else float(time or 0)
+        if (place or 0) < 0 or not 0 <= seconds < 2**33:
+            wrong = place if time is None else time
+            raise BadEnvelope("history", wrong, "a place from 0 on, or an instant since 1970")
+        return place or 0, seconds
+
+    def _replay(self, subscription: Subscription, place: int, seconds: float) -> None:
+        """Have the history sent, as fast as the subscriber takes it."""
+        host = self._host
+
+        def more(_: object) -> None:
+            host.spawn(self._go_on(subscription))
+
+        host.follow(self.name, HistoryWish(subscription.number, place, seconds), more)
+
+    async def _go_on(self, subscription: Subscription) -> None:
+        host, number = self._host, subscription.number
+        await host.until(lambda: host.closed or not subscription.full or number not in host.subscribers)
+        if not host.closed and number in host.subscribers:
+            host.follow(self.name, MoreHistory(number), lambda _: None)
+
+    async def acknowledged(self, event: Receipt | int, timeout: float | None = None) -> None:
+        """Wait until an event published here, by receipt or number, and all before it are acknowledged.
+
+        Every member that keeps up has it then, and on a persistent channel it is on disk. Raises NoAnswer
+        after so many seconds; a template without acknowledgements gives none.
+        """
+        number = event if isinstance(event, int) else event.number
+        known, channel = self._host.acknowledged, channel_id(self.name)
+        self.flush()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._host.until(lambda: self._host.closed or known.get(channel, 0) >= number)
+        except TimeoutError:
+            raise NoAnswer(f"acknowledgement of event {number} on {self.name!r}", timeout or 0) from None
+        if self._host.closed and known.get(channel, 0) < number:
+            raise Closed(f"channel {self.name!r}")
 
     # answering
 
@@ -253,6 +314,8 @@ class Channel:
         host.subscribers[number] = subscription
         self._subscriptions[number] = subscription
         host.do(effects)
+        if subscription.history is not None:
+            self._replay(subscription, *subscription.history)
 
     def detach(self, subscription: Subscription, answers: bool) -> None:
         host = self._host

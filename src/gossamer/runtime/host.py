@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
-from gossamer.core.context import TREE
+from gossamer.core.context import STORED, TREE
 from gossamer.core.effect import (
+    Acknowledged,
     Append,
     Deliver,
     DeliverFeedback,
@@ -72,6 +73,8 @@ class Host:
         self.feedback_to: dict[int, Callable[[Parcel, Strand | None], None]] = {}
         self.faults: Counter[str] = Counter()
         """What went wrong and was contained: malformed frames, template errors, and so on."""
+        self.acknowledged: dict[int, int] = {}
+        """Per channel the number up to which events published here are acknowledged."""
         self.max_event = MAX_FRAME
         self._values = values
         self._loop = asyncio.get_running_loop()
@@ -91,6 +94,7 @@ class Host:
         self.links = self.neighbours.links
         if tree is not None:
             self.do(engine.set(self.now(), TREE, tree))
+        self.do(engine.set(self.now(), STORED, dict(values.values)))
 
     def now(self) -> int:
         """Nanoseconds of wall time that never run backwards."""
@@ -159,6 +163,9 @@ class Host:
                 case Missed():
                     for subscriber in tuple(self.subscribers.values()):
                         subscriber.gap(effect.channel, effect.source)
+                case Acknowledged():
+                    self.acknowledged[effect.channel] = effect.number
+                    self.changed()
                 case Matching() | Room():
                     self.changed()
 

@@ -55,6 +55,13 @@ class ReceivedEvent(Event, frozen=True, gc=False):
         return self.channel.receipt(self.parcel.stamp, self.number, self.handback)
 
     @property
+    def place(self) -> int | None:
+        """The number of its parcel in the one order of its channel, where there is one: from 0, without
+        gaps, the same for all subscribers.
+        """
+        return self.parcel.place
+
+    @property
     def answers(self) -> int | None:
         """For feedback: the number of the event that it answers."""
         answers = self.parcel.header.answers
@@ -86,6 +93,7 @@ class Subscription:
         handback: Value | None = None,
         callback: Callback | None = None,
         answers: bool = False,
+        history: tuple[int, float] | None = None,
     ) -> None:
         if on_full not in get_args(OnFull):
             raise BadEnvelope("on_full", on_full, f"one of {', '.join(get_args(OnFull))}")
@@ -104,6 +112,8 @@ class Subscription:
         self.missed = 0
         """How often events of a source went missing because this node did not keep up."""
         self.number = 0
+        self.history = history
+        """From which place and instant on the history is wanted; None if it is not."""
         self._answers = answers
         self._callback = callback
         self._consumer: asyncio.Task[None] | None = None

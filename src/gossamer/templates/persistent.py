@@ -14,7 +14,16 @@ from gossamer.core.template import DURABLE, Membership
 from gossamer.core.trace import STORED
 from gossamer.core.wire import decode, encode
 from gossamer.overlay.keeper import Keeper
-from gossamer.overlay.replay import MAX_REPLAYED, REPLAY_BYTES, HistoryWish, Replay, Replayed, Wish
+from gossamer.overlay.replay import (
+    MAX_REPLAYED,
+    REPLAY_BYTES,
+    HistoryWish,
+    MoreHistory,
+    Replay,
+    Replayed,
+    Wish,
+)
+from gossamer.overlay.stream import UNLIMITED
 from gossamer.overlay.vault import Vault
 from gossamer.templates.multicast import on_backbone
 from gossamer.templates.total_order import TotalOrder, TotalOrderSettings
@@ -62,10 +71,14 @@ class Persistent(TotalOrder[S]):
         """The number that is delivered next here; 0 before the first."""
         self._end: int | None = None
         """What comes next in the log of this node; None while that is not known."""
+        self._began = 0
+        """What the log held when this life began: it was delivered then, and is only history now."""
         self._logged = 0
         """The index up to which entries are in the log, or are none for the log."""
         self._count = 0
         """How many parcels had a place up to there."""
+        self._paused: set[int] = set()
+        """Subscriptions whose applications have no room for more of the history."""
         self._tickets = LOOK
         self._reads: dict[int, Replay] = {}
         self._writes: dict[int, list[tuple[int, Parcel]]] = {}
@@ -86,16 +99,20 @@ class Persistent(TotalOrder[S]):
     # the log of a seat
 
     def decided(self, ctx: Context) -> None:
-        super().decided(ctx)
         self._log(ctx)
+        super().decided(ctx)
 
     def _log(self, ctx: Context) -> None:
         """Append what is decided and here, in its order."""
         council, record = self.council, self.council.record
-        if record is None or self._end is None or not council.seated(ctx):
+        if record is None or not council.seated(ctx):
+            self.keeper.logged = UNLIMITED
             return
         if self._logged < record.base:
             self._logged, self._count = record.base, record.number
+        self.keeper.logged = self._logged
+        if self._end is None:
+            return
         if self._end < self._count:
             self._ask(ctx, LOG, self.wishes.setdefault(LOG, Wish(self._end)))
             return
@@ -110,6 +127,7 @@ class Persistent(TotalOrder[S]):
                     parcels.append((self._count, parcel))
                 self._count += 1
             self._logged = index
+        self.keeper.logged = self._logged
         self._append(ctx, parcels)
 
     def _append(self, ctx: Context, parcels: list[tuple[int, Parcel]]) -> None:
@@ -133,6 +151,7 @@ class Persistent(TotalOrder[S]):
                 ctx.note(STORED, place, parcel.stamp.key, parcel.stamp.sequence, self.council.history[1])
         elif report.ticket == LOOK:
             self._end = report.end
+            self._began = self._began or report.end
             self._log(ctx)
         else:
             self._read(ctx, report)
@@ -192,10 +211,14 @@ class Persistent(TotalOrder[S]):
 
     def on_call(self, ctx: Context, call: int, request: Any) -> None:
         if isinstance(request, HistoryWish):
-            wish = Wish(request.first, nanoseconds(request.since))
+            wish = Wish(request.first, nanoseconds(request.since), call=call)
             self.wishes[request.subscription] = wish
             self._ask(ctx, request.subscription, wish)
-            ctx.reply(call, True)
+        elif isinstance(request, MoreHistory):
+            more = self.wishes.get(request.subscription)
+            if more is not None and not more.done:
+                self._ask(ctx, request.subscription, more)
+            ctx.reply(call, more is not None)
         else:
             super().on_call(ctx, call, request)
 
@@ -203,6 +226,7 @@ class Persistent(TotalOrder[S]):
         super().on_membership(ctx, membership)
         if membership.change == "unsubscribed":
             self.wishes.pop(int(membership.who), None)
+            self._paused.discard(int(membership.who))
 
     def _keeper_of_history(self, ctx: Context) -> str | None:
         """Somebody who has the log, or knows who has."""
@@ -213,6 +237,7 @@ class Persistent(TotalOrder[S]):
         return self.council.leader or self.sequencer[1] or self.group.meeting(ctx)
 
     def _ask(self, ctx: Context, number: int, wish: Wish) -> None:
+        self._paused.discard(number)
         to = self._keeper_of_history(ctx)
         ctx.wake("history", 5 * self.settings.repair)
         if to is None:
@@ -246,8 +271,10 @@ class Persistent(TotalOrder[S]):
             ctx.deliver(parcel, None, to=(replayed.wish,))
         if wish.next >= max(replayed.end, self._live):
             wish.done = True
+            ctx.reply(wish.call, wish.next, more=True)
         elif replayed.following > replayed.asked:
-            self._ask(ctx, replayed.wish, wish)
+            self._paused.add(replayed.wish)
+            ctx.reply(wish.call, wish.next, more=True)
 
     def _backfill(self, ctx: Context, wish: Wish, parcels: list[tuple[int, Parcel]]) -> None:
         """This node got its seat late: its log begins with what the others have."""
@@ -264,28 +291,25 @@ class Persistent(TotalOrder[S]):
     def deliver(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
         number = parcel.place or 0
         self._live = number + 1
-        late = []
+        to = [each for each in ctx.subscribers if each not in self.wishes] if number >= self._began else []
         for subscription, wish in self.wishes.items():
-            if wish.done and subscription != LOG and number >= wish.next:
-                if number == wish.next:
-                    wish.next += 1
-                    continue
+            if wish.done and number == wish.next:
+                wish.next += 1
+                to.append(subscription)
+            elif wish.done and number > wish.next:
                 wish.done = False
                 self._ask(ctx, subscription, wish)
-            late.append(subscription)
         if parcel.deadline is not None and ctx.now > parcel.deadline:
             ctx.drop(parcel, "expired")
-        elif late:
-            ctx.deliver(parcel, sender, to=[each for each in ctx.subscribers if each not in late])
         else:
-            ctx.deliver(parcel, sender)
+            ctx.deliver(parcel, sender, to)
 
     def on_timer(self, ctx: Context, name: str) -> None:
         if name == "look":
             ctx.read(LOOK, 0, 0)
         elif name == "history":
             for number, wish in tuple(self.wishes.items()):
-                if not wish.done:
+                if not wish.done and number not in self._paused:
                     self._ask(ctx, number, wish)
         else:
             super().on_timer(ctx, name)

@@ -220,6 +220,10 @@ class TotalOrder(Reliable[S]):
         if stream is None:
             stream = self.open(ctx, key, place.source)
             self._tick(ctx)
+        kept = self.keeper.find(key, number)
+        if kept is not None and number not in stream.held:
+            stream.begin(number)
+            stream.add(kept)
         if stream.next == 0:
             return False
         if stream.next < number:
