@@ -34,10 +34,11 @@ def test_in_small_every_template_keeps_its_promises(tmp_path: Path) -> None:
     }
     for each in runs:
         result = each["result"]
-        assert (result["virtual_seconds"], result["unchecked"]) == (900, []), each["scenario"]
+        scenario = load(SCENARIOS / f"{each['scenario']}.toml")
+        assert (result["virtual_seconds"], result["unchecked"]) == (scenario.duration / 8, [])
         assert result["delivered"] > 100
         assert result["drops"]["lost on the way"] > 1000
-        assert result["drops"]["node is down"] > 100
+        assert not scenario.churn or result["drops"]["node is down"] > 50
 
 
 PLANTED = """
