@@ -22,6 +22,7 @@ from gossamer.pipeline.reading import Survey, rows
 POINTS = 100
 """Points of a line over time or of a distribution."""
 MILLISECOND = 10**6
+_SHARES = [index / POINTS for index in range(1, POINTS + 1)]
 
 
 def report(spark: SparkSession, traces: Survey) -> tuple[str, Outcome]:
@@ -33,19 +34,36 @@ def report(spark: SparkSession, traces: Survey) -> tuple[str, Outcome]:
         spans = (
             everything.groupBy("run").agg(sf.min("at").alias("first"), sf.max("at").alias("last")).collect()
         )
-        parts = [_run(everything.where(sf.col("run") == span.run), span) for span in sorted(spans)]
+        sizes = sf.create_map(*(sf.lit(each) for span in spans for each in (span.run, _length(span))))
+        bucket = sizes[sf.col("run")]
+        timed = everything.withColumn("bucket", bucket)
+        links = _by_run(tables.link_utilisation(timed, sf.col("bucket")))
+        loads = _by_run(tables.node_load(timed, sf.col("bucket")))
+        latencies = _by_run(_latencies(everything))
     finally:
         everything.unpersist()
+    parts = [_run(span, links[span.run], loads[span.run], latencies[span.run]) for span in sorted(spans)]
     title = f"Traces: {', '.join(traces.runs[:5])}{' …' if len(traces.runs) > 5 else ''}"
     page = [_promises(outcome), "<h2>Scorecards</h2>", _cards(cards), *parts]
     return _page(title, page), outcome
 
 
-def _run(mine: DataFrame, span: Row) -> str:
+def _length(span: Row) -> float:
+    """Seconds of a bucket of a run."""
+    return float(max((span.last - span.first) / POINTS / tables.SECOND, 0.001))
+
+
+def _by_run(found: DataFrame) -> dict[str, list[Row]]:
+    """Few enough rows to draw, by run."""
+    by_run: dict[str, list[Row]] = defaultdict(list)
+    for row in found.collect():
+        by_run[row.run].append(row)
+    return by_run
+
+
+def _run(span: Row, links: Sequence[Row], loads: Sequence[Row], latencies: Sequence[Row]) -> str:
     """Pictures of one run."""
-    bucket = max((span.last - span.first) / POINTS / tables.SECOND, 0.001)
-    links = tables.link_utilisation(mine, bucket).collect()
-    loads = tables.node_load(mine, bucket).collect()
+    bucket = _length(span)
     totals: dict[tuple[str, str], float] = defaultdict(float)
     by_link: dict[str, dict[float, float]] = defaultdict(lambda: defaultdict(float))
     for row in links:
@@ -57,12 +75,13 @@ def _run(mine: DataFrame, span: Row) -> str:
     for row in loads:
         weights[row.node] += row.sent + row.received
         by_node[row.node][_since(row, span)] += (row.sent + row.received) / bucket
+    shares = {
+        row.channel: list(zip((each / MILLISECOND for each in row["at"]), _SHARES, strict=True))
+        for row in latencies
+    }
     shown = [
         (pictures.topology(totals, weights), "Topology: size by messages, width by bytes"),
-        (
-            pictures.distribution(_latency(mine), "latency, milliseconds"),
-            "Latency from publication to delivery",
-        ),
+        (pictures.distribution(shares, "latency, milliseconds"), "Latency from publication to delivery"),
         (pictures.over_time(_filled(by_node, span, bucket), "messages/s"), "Load of nodes, in and out"),
         (pictures.over_time(_filled(by_link, span, bucket), "KiB/s"), "Use of links, each direction"),
     ]
@@ -70,20 +89,11 @@ def _run(mine: DataFrame, span: Row) -> str:
     return f"<h2>Run {escape(span.run)}</h2>{drawn}"
 
 
-def _latency(mine: DataFrame) -> dict[str, list[tuple[float, float]]]:
+def _latencies(everything: DataFrame) -> DataFrame:
     """Per channel the latencies at even shares of all deliveries."""
-    shares = [index / POINTS for index in range(1, POINTS + 1)]
-    found = (
-        tables.timed(mine)
-        .where(sf.col("latency").isNotNull())
-        .groupBy("channel")
-        .agg(sf.percentile("latency", shares, sf.col("count")).alias("at"))
-        .collect()
-    )
-    return {
-        row.channel: [(value / MILLISECOND, share) for value, share in zip(row["at"], shares, strict=True)]
-        for row in found
-    }
+    known = tables.timed(everything).where(sf.col("latency").isNotNull())
+    at = sf.percentile("latency", _SHARES, sf.col("count")).alias("at")
+    return known.groupBy("run", "channel").agg(at)
 
 
 def _since(row: Row, span: Row) -> float:

@@ -96,7 +96,7 @@ def scorecard(rows: DataFrame) -> DataFrame:
     return cards.fillna(0, numbers).withColumn("delivery_ratio", ratio).drop("in_time")
 
 
-def node_load(rows: DataFrame, bucket: float = 1.0) -> DataFrame:
+def node_load(rows: DataFrame, bucket: float | Column = 1.0) -> DataFrame:
     """Per run, node and bucket of seconds: messages and bytes in and out, events delivered, items dropped."""
     sent, received = _when(trace.SENT), _when(trace.RECEIVED)
     return rows.groupBy("run", "node", _bucket(bucket)).agg(
@@ -109,7 +109,7 @@ def node_load(rows: DataFrame, bucket: float = 1.0) -> DataFrame:
     )
 
 
-def link_utilisation(rows: DataFrame, bucket: float = 1.0) -> DataFrame:
+def link_utilisation(rows: DataFrame, bucket: float | Column = 1.0) -> DataFrame:
     """Per run, link and bucket of seconds: messages and bytes in both directions; ``a`` is the lower name."""
     sent = rows.where(_when(trace.SENT))
     onward = sf.col("node") < sf.col("peer")
@@ -172,8 +172,9 @@ def _when(action: str) -> Column:
     return sf.col("action") == action
 
 
-def _bucket(seconds: float) -> Column:
-    size = round(seconds * SECOND)
+def _bucket(seconds: float | Column) -> Column:
+    length = seconds if isinstance(seconds, Column) else sf.lit(float(seconds))
+    size = sf.round(length * SECOND).cast("bigint")
     return (sf.floor(sf.col("at") / size) * size).cast("bigint").alias("since")
 
 
