@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from gossamer.overlay.stream import Stream, ranges
+from gossamer.overlay.stream import MAX_KEPT, Stream, ranges
 from gossamer.testing.fake import parcel
 
 NUMBERS = st.integers(1, 12)
@@ -154,8 +154,21 @@ def test_what_others_asked_for_is_asked_for_and_taken_though_it_is_old() -> None
     stream.release()
     stream.wanted[2] = {"x"}
     assert stream.missing(0, PATIENCE, 10) == [2]
-    assert stream.add(parcel("s", 2))
+    assert stream.add(parcel("s", 2), asked=True)
+    assert stream.missing(PATIENCE, PATIENCE, 10) == []
     assert numbers(stream) == []
+
+
+def test_what_others_asked_for_is_kept_a_while_in_case_it_is_lost_on_its_way_to_them() -> None:
+    stream = begun(high=200)
+    stream.release()
+    assert not stream.add(parcel("s", 3)), "nobody asked for it"
+    for number in range(1, MAX_KEPT + 2):
+        assert stream.add(parcel("s", number), asked=True)
+    assert stream.find(1) is None, "only the latest"
+    assert stream.find(2) is not None
+    assert stream.find(201) is None
+    assert stream.idle
 
 
 def test_what_others_asked_for_and_the_source_no_longer_keeps_is_not_asked_for() -> None:

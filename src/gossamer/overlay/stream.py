@@ -16,6 +16,10 @@ MAX_ENDED = 65_536
 """Sources that have been silent and complete, of which only a number is remembered."""
 
 
+MAX_KEPT = 64
+"""Old parcels of a source that are kept because somebody asked for them."""
+
+
 class Stream:
     """The window of one source.
 
@@ -47,6 +51,7 @@ class Stream:
         "fresh",
         "held",
         "high",
+        "kept",
         "life",
         "low",
         "moved",
@@ -82,6 +87,8 @@ class Stream:
         """Whether anything has happened since somebody last looked."""
         self.over = 0
         """1 if the source has gone, and another stands in for it; 2 if nobody has what is not here."""
+        self.kept: dict[int, Parcel] = {}
+        """Parcels from before ``next`` that others asked for, the latest of them."""
         self._asked: dict[int, int] = {}
         self._told: dict[str, int] = {}
 
@@ -103,18 +110,32 @@ class Stream:
         self.held = {number: parcel for number, parcel in self.held.items() if number >= base}
         return whole
 
-    def add(self, parcel: Parcel) -> bool:
-        """Take a parcel; False if it is a copy and nobody asked for it."""
+    def add(self, parcel: Parcel, asked: bool = False) -> bool:
+        """Take a parcel; False if it is a copy and nobody asked for it.
+
+        An old one that was asked for is kept a while: what is passed on may be lost, and over many lossy hops
+        of which none keeps it, it would hardly ever arrive.
+        """
         self.fresh = True
         number = parcel.stamp.sequence
         if number > self.high:
             self.over = 0
         self._asked.pop(number, None)
-        if number in self.held or (self.next and number < self.next and number not in self.wanted):
+        if number in self.held:
             return False
+        if self.next and number < self.next:
+            if asked:
+                self.kept[number] = parcel
+                if len(self.kept) > MAX_KEPT:
+                    del self.kept[next(iter(self.kept))]
+            return asked
         self.held[number] = parcel
         self.high = max(self.high, number)
         return True
+
+    def find(self, number: int) -> Parcel | None:
+        """A parcel that somebody behind us lacks, if it is here."""
+        return self.held.get(number) or self.kept.get(number)
 
     def ready(self, may: Callable[[Parcel], bool] = lambda parcel: True) -> Iterator[Parcel]:
         """Parcels that are next in order and may be delivered, each once."""
@@ -136,9 +157,7 @@ class Stream:
         if not self.next:
             return []
         numbers = [number for number in range(self.next, self.high + 1) if number not in self.held]
-        numbers += [
-            number for number in sorted(self.wanted) if number < self.next and number not in self.held
-        ]
+        numbers += [number for number in sorted(self.wanted) if number < self.next and not self.find(number)]
         due = [number for number in numbers if now - self._asked.get(number, -patience) >= patience][:limit]
         for number in due:
             self._asked[number] = now

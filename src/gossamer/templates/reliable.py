@@ -92,7 +92,7 @@ class Reliable(Multicast[S]):
         stream = self._stream(ctx, parcel, 0)
         number = parcel.stamp.sequence
         asked = stream.wanted.pop(number, set())
-        if self.begins(ctx, stream) or not (stream.add(parcel) or asked):
+        if self.begins(ctx, stream) or not (stream.add(parcel, bool(asked)) or asked):
             ctx.drop(parcel, "seen before")
             return
         old = bool(stream.next) and number < stream.next
@@ -360,7 +360,7 @@ class Reliable(Multicast[S]):
 
     def find(self, stream: Stream, key: Key, number: int) -> Parcel | None:
         """A parcel that somebody behind us lacks."""
-        return stream.held.get(number)
+        return stream.find(number)
 
     def _ends(self, ctx: Context, stream: Stream) -> bool:
         """Whether nobody further on can have what is not here."""
