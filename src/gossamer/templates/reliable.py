@@ -128,7 +128,7 @@ class Reliable(Multicast[S]):
         elif not on_backbone(ctx) or self.group.current(ctx):
             gone = stream.release()
             stream.base = stream.low
-            if gone is not None and gone.stamp.source == ctx.address:
+            if gone is not None and gone.stamp.key == (ctx.node, ctx.incarnation):
                 ctx.acknowledge(gone.stamp.first + gone.stamp.count - 1)
 
     def in_order(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
