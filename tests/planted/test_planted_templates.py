@@ -14,6 +14,10 @@ from gossamer.core.control import Message, on
 from gossamer.core.parcel import Header, Parcel, make_body
 from gossamer.core.template import AT_MOST_ONCE, Membership, Settings, Template
 from gossamer.overlay.streamwords import Have, Missing
+from gossamer.simulator.models import LinkModel
+from gossamer.simulator.scenario import Channel, Publish, React, Result, Scenario, Subscribe, run
+from gossamer.simulator.topology import Network
+from gossamer.templates.causal import Causal, CausalSettings
 from gossamer.templates.multicast import Multicast, MulticastSettings
 from gossamer.templates.reliable import Reliable, ReliableSettings
 from gossamer.testing.templates import TemplateConformance
@@ -100,6 +104,35 @@ class Stingy(Reliable[ReliableSettings]):
         if stream is not None and missing.numbers:
             first, count = missing.numbers[-1]
             ctx.send(sender, Have(missing.source, missing.incarnation, first + count, stream.high))
+
+
+class Rash(Causal[CausalSettings]):
+    """Causal that does not wait for what a parcel depends on."""
+
+    name = "rash"
+
+    def turn(self, ctx: Context, parcel: Parcel) -> bool:
+        return True
+
+
+class Terse(Causal[CausalSettings]):
+    """Causal that takes the last parcel it got for one that depends on all the others."""
+
+    name = "terse"
+
+    def in_order(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
+        if parcel.stamp.node != ctx.node:
+            self.fresh.clear()
+        super().in_order(ctx, parcel, sender)
+
+
+class Absent(Causal[CausalSettings]):
+    """Causal that takes what it lacks of a stream for passed."""
+
+    name = "absent"
+
+    def _passed(self, ctx: Context, key: tuple[str, int], number: int) -> bool:
+        return key not in self.streams or super()._passed(ctx, key, number)
 
 
 class Deaf(Multicast[MulticastSettings]):
@@ -198,3 +231,30 @@ def test_the_suite_names_seed_node_event_and_instant_of_the_first_broken_promise
         suite(Forgetful).test_it_keeps_its_promises_when_items_come_twice()
     for part in ("seed 1", "node='n", "source='n", "number=", "at="):
         assert part in str(caught.value)
+
+
+def conversation(template: type[Template[Any]], seed: int) -> Result:
+    """Nodes that answer what they hear, while much is lost."""
+    scenario = Scenario(
+        name="talk",
+        network=Network(kind="tree", nodes=10),
+        duration=30.0,
+        link=LinkModel(loss=0.3, jitter=0.02),
+        channel=(Channel("talk", template.name),),
+        publish=(Publish("talk", 2.0, pick=4, poisson=True, start=8.0, end=20.0),),
+        subscribe=(Subscribe("talk"),),
+        react=(React("talk", 0.06, end=20.0),),
+    )
+    return run(scenario, seed, templates={template.name: template})
+
+
+def test_without_a_bug_no_answer_comes_before_its_question() -> None:
+    assert not conversation(Causal, 1).violations
+
+
+@pytest.mark.parametrize("planted", [Rash, Terse, Absent], ids=lambda kind: kind.name)
+def test_an_answer_before_its_question_is_noticed(planted: type[Template[Any]]) -> None:
+    result = conversation(planted, 1)
+    assert result.violations
+    assert {each.promise for each in result.examples} == {"causal"}
+    assert result.examples[0].expected == "before what depends on it"

@@ -8,8 +8,9 @@ import pytest
 from gossamer.core.event import Criteria, Envelope
 from gossamer.core.parcel import Header, Parcel, make_body
 from gossamer.core.template import AT_MOST_ONCE, GAP_FREE
-from gossamer.simulator.books import Stayed
+from gossamer.simulator.books import Peers, Seat, Stayed
 from gossamer.simulator.checks import INTEGRITY, MAX_EXAMPLES, AtMostOnce, Check, Counts, Ledger
+from gossamer.simulator.promises import Causal
 from gossamer.simulator.rules import Crash, Echo, Loss, Partition
 from gossamer.simulator.witness import Witness
 
@@ -442,3 +443,56 @@ def test_a_check_of_ones_own_is_asked_during_the_run_and_at_its_end(watched):
 def test_at_most_once_is_checked_out_of_the_box():
     assert AtMostOnce.promise == AT_MOST_ONCE
     assert not Ledger().unchecked
+
+
+# causal order
+
+
+def causally(steps, remembered=100):
+    """Events are a letter (their source) and a number: "+a1" is published, "x:a1" delivered on node x; what
+    the check says of the last step."""
+    check, seats, said = Causal(remembered), {}, None
+    for step in steps.split():
+        where, event = ("", step[1:]) if step[0] == "+" else step.split(":")
+        source, number = (event[0], 1), int(event[1:])
+        if where:
+            seat = seats.setdefault(where, Seat((where, 1, 1), Peers(Criteria()), 0))
+            said = check.delivered(seat, source, number, seat.mark(source, number))
+        else:
+            check.published(source, number)
+    return said
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "+a1 b:a1 +b1 x:b1 x:a1",
+        "+a1 b:a1 +b1 c:a1 c:b1 +c1 x:b1 x:c1 x:a1",  # not the last that depends on it
+        "+a1 +a2 b:a1 b:a2 +b1 x:b1 x:a1",  # an earlier one of the source
+        "+a1 b:a1 +b1 +b2 x:b1 x:b2 x:a1",
+        "+a1 b:a1 +b1 c:a1 c:b1 +c1 x:c1 x:b1",  # named by the last only
+    ],
+)
+def test_an_event_after_one_that_depends_on_it_is_too_late(steps):
+    assert causally(steps) == "before what depends on it"
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "+a1 b:a1 +b1 x:a1 x:b1",
+        "+a1 +b1 b:a1 x:b1 x:a1",  # it came there after the other was published
+        "+a1 b:a1 +b1 x:b1",  # it never comes
+        "+a1 b:a1 +b1 x:b1 y:a1 y:b1",  # elsewhere
+        "+a1 b:a1 +b1 x:a1 x:b1 x:a1",  # twice is another promise
+        "+a1 a:a1 +a2 x:a2 x:a1",  # the order of one source is, too
+    ],
+)
+def test_an_event_that_nothing_here_depends_on_is_in_time(steps):
+    assert causally(steps) is None
+
+
+def test_dependencies_of_old_events_are_forgotten():
+    late = "+a1 b:a1 +b1 +c1 b:c1 +b2 x:b1 x:a1"
+    assert causally(late)
+    assert causally(late, remembered=1) is None

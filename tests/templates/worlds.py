@@ -26,6 +26,8 @@ class Net(Witness):
 
     got
         Numbers of the events delivered, by node and source, in the order they came.
+    order
+        Source and number of the events delivered, by node, in the order they came.
     gaps
         Sources of which a node was told that it missed some.
     said
@@ -48,6 +50,7 @@ class Net(Witness):
         self.world = World(seed, templates={template.name: template}, link=link)
         self.ledger = Ledger()
         self.got: dict[tuple[str, str], list[int]] = defaultdict(list)
+        self.order: dict[str, list[tuple[str, int]]] = defaultdict(list)
         self.gaps: dict[str, list[str]] = defaultdict(list)
         self.said: Counter[tuple[str, str, str]] = Counter()
         tree = Tree(edges)
@@ -82,9 +85,9 @@ class Net(Witness):
         parcel: Parcel,
         picks: tuple[int, ...] | None,
     ) -> None:
-        self.got[node, parcel.stamp.node].extend(
-            parcel.stamp.first + index for index in picks or range(parcel.stamp.count)
-        )
+        numbers = [parcel.stamp.first + index for index in picks or range(parcel.stamp.count)]
+        self.got[node, parcel.stamp.node].extend(numbers)
+        self.order[node].extend((parcel.stamp.node, number) for number in numbers)
 
     def missed(self, world: World, node: str, life: int, channel: str, source: str) -> None:
         self.gaps[node].append(source)

@@ -42,10 +42,14 @@ class Wait:
 
 
 class Puzzle:
-    """A parcel that depends on one that was given up: what else it depends on has to be found out.
+    """A parcel that depends on one that was given up, or comes after a gap: what else it depends on has to be
+    found out.
+
+    number
+        Who has passed this one of the same source knows.
 
     reasons
-        The sources of what was given up.
+        The sources of what was given up; none after a gap.
     cut, position
         What has to have passed before it, and how far that neighbour was with its source; None and 0 until a
         neighbour has said.

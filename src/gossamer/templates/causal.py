@@ -239,10 +239,15 @@ class Causal(Reliable[S]):
 
     @on(Have)
     def have(self, ctx: Context, have: Have, sender: str) -> None:
-        key = (last(have.source), have.incarnation)
+        key, missed = (last(have.source), have.incarnation), have.base - 1
+        position = self.streams.upto(key)
         stream = self.streams.get(key) or self.open(ctx, key, have.source)
-        if have.base > max(1, self.streams.upto(key)) and sender == self.upstream(ctx, stream):
-            self.unsure[key] = (have.base - 1, self._time)
+        if missed >= max(1, position) and sender == self.upstream(ctx, stream):
+            if position:
+                self._raise(key, missed)
+                self._puzzles[key] = Puzzle(missed, frozenset(), self._time)
+            else:
+                self.unsure[key] = (missed, self._time)
         super().have(ctx, have, sender)
 
     def _ask(self, ctx: Context) -> None:
@@ -283,14 +288,18 @@ class Causal(Reliable[S]):
                 puzzle.cut = {each: number for each, number in told.items() if each != key}
                 puzzle.position = told[key]
         for key, number in told.items():
-            given_up = any(puzzle.cut and key in puzzle.reasons for puzzle in self._puzzles.values())
-            if key in self._beginning or key in self.unsure or given_up or not self.streams.upto(key):
+            if key in self._beginning or key in self.unsure or self._given_up(ctx, key):
                 self._raise(key, number)
             if begin:
                 self._cut[key] = max(number, self._cut.get(key, 0))
         for key in told:
             self._go_on(ctx, key)
         self._resume(ctx)
+
+    def _given_up(self, ctx: Context, key: Key) -> bool:
+        """Whether nothing is known here of a source, or it has gone with something that others name."""
+        named = any(puzzle.cut and key in puzzle.reasons for puzzle in self._puzzles.values())
+        return not self.streams.upto(key) or (named and self._gone(ctx, key))
 
     def _raise(self, key: Key, number: int) -> None:
         """Deliver nothing of a source up to a number. What it depended on is not known before the cut."""
