@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from gossamer.core.errors import ConfigError
 
 from .stories import STORIES, Story
 from .test_auditing import written
+from .test_tables import line
 
 if TYPE_CHECKING:
     pass
@@ -58,12 +60,21 @@ def test_audit_shows_people_a_table_and_what_was_broken(tmp_path: Path) -> None:
     assert "violated: 13 rows" in said
 
 
-def test_report_writes_one_page(tmp_path: Path) -> None:
-    written(tmp_path, kept())
+def test_report_writes_one_page_with_everything_in_it_that_fetches_nothing(tmp_path: Path) -> None:
+    for story in (line("<lossy>", True), STORIES["gap"]):
+        written(tmp_path, story)
     code, said = gossamer("report", tmp_path, "--out", tmp_path / "page.html")
     assert code == 0
-    assert "1 runs, 4 rows" in said
-    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    assert "2 runs" in said
+    page = (tmp_path / "page.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert page.count("<svg") == page.count("</svg>") == 8, "four pictures a run"
+    for word in ("Topology", "Latency", "Load of nodes", "Use of links", "delivery ratio", "number 2 next"):
+        assert word in page
+    assert "&lt;lossy&gt;" in page
+    assert "<lossy>" not in page
+    assert not re.search(r'(?:src|href)="(?!#)', page)
+    assert "<script" not in page
 
 
 def test_watch_tells_what_is_there_as_json(tmp_path: Path) -> None:
