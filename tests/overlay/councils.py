@@ -1,4 +1,4 @@
-"""Councils of a few nodes in memory: letters that wait to be carried, clocks, lives, and what was decided where.
+"""Councils of a few nodes in memory: letters on their way, clocks, lives, and what was decided where.
 
 Whatever happens is said by a script, two bytes a step, so that every run can be replayed and made smaller.
 """
@@ -18,16 +18,20 @@ from gossamer.overlay.keeper import CouncilSettings, Keeper
 from gossamer.overlay.rendezvous import ranking
 from gossamer.testing.fake import FakeContext
 
-SETTINGS = CouncilSettings(seats=3, retry=0.2, heartbeat=0.5, patience=1.0)
+SETTINGS = CouncilSettings(seats=5, retry=0.5, heartbeat=0.5, patience=5.0)
 MAX_MAIL = 60
+NEAR = 12
+"""Letters that may overtake each other."""
 STEPS: tuple[tuple[int, str], ...] = (
-    (140, "carry"),
-    (160, "lose"),
-    (172, "twice"),
-    (216, "wake"),
-    (236, "propose"),
-    (244, "doubt"),
-    (250, "settle"),
+    (138, "carry"),
+    (150, "lose"),
+    (156, "twice"),
+    (206, "wake"),
+    (230, "propose"),
+    (238, "doubt"),
+    (244, "trust"),
+    (248, "cut"),
+    (252, "settle"),
     (256, "crash"),
 )
 """What a byte of a script means: the first line whose number is greater."""
@@ -60,6 +64,8 @@ class Councils:
         self.lives = dict.fromkeys(self.names, 0)
         self.known = {name: set(self.names) for name in self.names}
         """Whom each node takes for alive."""
+        self.apart: set[str] = set()
+        """One part of a network that is cut."""
         self.mail: list[Letter] = []
         self.contexts: dict[str, FakeContext] = {}
         self.councils: dict[str, Council] = {}
@@ -110,6 +116,8 @@ class Councils:
     def deliver(self, letter: Letter) -> None:
         """A letter reaches its node, in whatever life that is now."""
         name = letter.to
+        if (name in self.apart) != (letter.origin in self.apart):
+            return
         ctx = self.contexts[name]
         match letter:
             case Found():
@@ -162,8 +170,9 @@ class Councils:
         return self.names[which % len(self.names)]
 
     def _carry(self, which: int) -> None:
+        """One of the oldest letters arrives, unless the network is cut between."""
         if self.mail:
-            self.deliver(self.mail.pop(which % len(self.mail)))
+            self.deliver(self.mail.pop(which % min(NEAR, len(self.mail))))
 
     def _lose(self, which: int) -> None:
         if self.mail:
@@ -172,6 +181,10 @@ class Councils:
     def _twice(self, which: int) -> None:
         if self.mail:
             self.deliver(self.mail[which % len(self.mail)])
+
+    def _cut(self, which: int) -> None:
+        """The network falls into two parts, or is whole again."""
+        self.apart = {name for place, name in enumerate(self.names) if which >> place & 1 and which < 128}
 
     def _wake(self, which: int) -> None:
         timers = sorted(self.due)
@@ -184,10 +197,13 @@ class Councils:
             self.propose(leaders[which % len(leaders)])
 
     def _doubt(self, which: int) -> None:
-        """A node takes another for dead, or for alive again."""
+        """A node takes another for dead, most often the one that leads."""
         here, other = self._pick(which), self._pick(which // len(self.names))
-        if here != other:
-            self.known[here] ^= {other}
+        self.known[here].discard(self.councils[here].leader if which < 200 else other)
+        self.known[here].add(here)
+
+    def _trust(self, which: int) -> None:
+        self.known[self._pick(which)] = set(self.names)
 
     def _settle(self, which: int) -> None:
         for name in self.leading():
@@ -233,6 +249,7 @@ class Councils:
     def calm(self, seconds: float = 30.0) -> None:
         """Everybody knows who lives; letters arrive at once and timers in time."""
         self.known = {name: set(self.names) for name in self.names}
+        self.apart = set()
         for name in self.names:
             self.foundings[name].start(self.contexts[name])
             self._after(name)

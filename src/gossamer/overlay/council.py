@@ -116,7 +116,6 @@ class Council:
     # time
 
     def start(self, ctx: Context) -> None:
-        """There is something to do from now on."""
         if not self._period:
             self._heard = self.time
             self._sleep(ctx)
@@ -196,9 +195,13 @@ class Council:
     def _canvass(self, ctx: Context, invited: bool = False) -> None:
         assert self.record is not None and self._votes is not None  # noqa: PT018
         index = self.record.last
-        for seat in self.seats:
-            if seat not in self._votes and seat[0] != ctx.node:
-                self.write(ctx, Ask, seat[0], index, self.record.term(index), invited)
+        for name in sorted(self._electors(ctx).difference(name for name, _ in self._votes)):
+            self.write(ctx, Ask, name, index, self.record.term(index), invited)
+
+    def _electors(self, ctx: Context) -> set[str]:
+        """Nodes with seats, and those that would know if seats have changed since."""
+        best = ranking(ctx.id, self.live(ctx), 2 * self.settings.seats)
+        return {ctx.node, *best, *(name for name, _ in self.seats)}
 
     def _ask(self, ctx: Context, ask: Ask) -> None:
         """Somebody stands. A node without a record has not lost one in this life, and may vote for any."""
@@ -234,12 +237,10 @@ class Council:
 
     def _count(self, ctx: Context) -> None:
         assert self._votes is not None
-        votes = self._votes.intersection(self.seats)
-        alive = {seat for seat in self.seats if not self.died(seat)}
-        if 2 * len(votes) > len(self.seats):
+        if 2 * len(self._votes.intersection(self.seats)) > len(self.seats):
             self._win(ctx)
-        elif 2 * len(alive) <= len(self.seats) and votes >= alive:
-            # a majority will never come together again: the best record of those that are left goes on
+        elif {name for name, _ in self._votes}.issuperset(self._electors(ctx)):
+            # too many have forgotten what they knew, and nobody knows more than this node: its record goes on
             self.history = (max(ctx.now, self.history[0] + 1), ctx.node)
             assert self.record is not None
             self.record.append(Entry(self.term, seats=(self.seat(ctx),)))
@@ -282,8 +283,7 @@ class Council:
 
     def _decide(self, ctx: Context) -> None:
         """What a majority has, of this term, is decided."""
-        assert self.record is not None
-        assert self.leadership is not None
+        assert self.record is not None and self.leadership is not None  # noqa: PT018
         index = self.leadership.decided(ctx)
         if index > self.decided and self.record.term(index) == self.term:
             self.decided = index
@@ -364,7 +364,7 @@ class Council:
 
     def died(self, seat: Seat) -> bool:
         """Whether the node of a seat is known to have begun another life."""
-        return self.lives.get(*seat) != seat[1]
+        return self.lives.get(*seat) > seat[1]
 
     def hear_of(self, history: History) -> None:
         """A later history ends this one."""

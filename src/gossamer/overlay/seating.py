@@ -26,7 +26,7 @@ def reseat(
         Lives of nodes that have answered.
     """
     others = [seat for seat in seats if seat != here]
-    gone = [seat for seat in others if lives.get(*seat) != seat[1]]
+    gone = [seat for seat in others if lives.get(*seat) > seat[1]]
     gone += [seat for seat in others if seat[0] not in live]
     if gone:
         return tuple(each for each in seats if each != gone[0])
