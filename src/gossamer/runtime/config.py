@@ -85,6 +85,9 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     state
         Folder for what must survive a restart: the registry with its channels, the logs of persistent
         channels. Empty keeps it in memory, where it survives nothing. No two nodes may share one.
+    archive
+        A path or a URI that pyarrow knows, such as ``s3://bucket/folder``: sealed segments of the node's logs
+        go there as Parquet. Empty archives nothing.
     registry, monitor
         Settings of the node's registry, and of how backbone nodes watch each other.
     trust
@@ -103,6 +106,7 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     connect: tuple[str, ...] = ()
     tree: tuple[tuple[str, str], ...] = ()
     state: str = ""
+    archive: str = ""
     trace: str = ""
     run: str = ""
     channel: tuple[ChannelConfig, ...] = ()

@@ -66,6 +66,7 @@ class Host:
         values: State,
         bindings: Sequence[Binding] = (),
         selector: Selector | None = None,
+        archive: Callable[[str, Any], object] | None = None,
     ) -> None:
         self.engine = engine
         self.limits = limits
@@ -79,7 +80,10 @@ class Host:
         self._values = values
         self._loop = asyncio.get_running_loop()
         self._storage = Storage(
-            state, lambda channel: self.channel_name(channel) or "service", self._reported
+            state,
+            lambda channel: self.channel_name(channel) or "service",
+            self._reported,
+            archive=archive,
         )
         self._epoch = time.time_ns() - time.monotonic_ns()
         self._timers: dict[tuple[int, str], asyncio.TimerHandle] = {}
@@ -256,6 +260,11 @@ class Host:
             log.exception("error in a template, on something from %s", strand.peer)
 
     # the end
+
+    @property
+    def unarchived(self) -> int:
+        """How often archiving segments of logs has failed."""
+        return self._storage.failed
 
     @property
     def pending(self) -> int:

@@ -8,7 +8,7 @@ import os
 import random
 import secrets
 import time
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +20,7 @@ from gossamer.core.errors import (
     BadAddress,
     BadName,
     Closed,
+    ConfigError,
     NoAnswer,
 )
 from gossamer.core.names import Role, check_node
@@ -68,6 +69,7 @@ def connect(
     listen: str | Iterable[str] = (),
     tree: Iterable[tuple[str, str]] = (),
     state: str | Path = "",
+    archive: str | Path = "",
     trace: str | Path = "",
     run: str = "",
     limits: Limits | None = None,
@@ -98,6 +100,7 @@ def connect(
         connect=addresses,
         tree=tuple((a, b) for a, b in tree),
         state=str(state),
+        archive=str(archive),
         trace=str(trace),
         run=run,
         limits=limits or Limits(),
@@ -142,6 +145,7 @@ class Node:
 
     async def __aenter__(self) -> Node:
         incarnation = time.time_ns() // 1_000_000
+        archive = self._open_archive()
         state = State(self.config.state)
         registry = Registry(state.values, self.config.registry)
         if registry.unreadable:
@@ -159,7 +163,14 @@ class Node:
         )
         config = self.config
         host = self._host = Host(
-            engine, config.limits, self._tree, config.state, state, config.bind, self._selector
+            engine,
+            config.limits,
+            self._tree,
+            config.state,
+            state,
+            config.bind,
+            self._selector,
+            archive,
         )
         self._reach = Reach(host, self.config, self._transport, self._patient)
         host.neighbours.opener = Opener(host.neighbours, self._reach.link)
@@ -186,6 +197,15 @@ class Node:
         run = self.config.run or f"live-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
         self._recorder = TraceWriter(self.config.trace, run, f"{self.name}-{incarnation}")
         return self._recorder  # type: ignore[no-any-return]
+
+    def _open_archive(self) -> Callable[[str, Any], object] | None:
+        if not self.config.archive:
+            return None
+        if not self.config.state:
+            raise ConfigError("needs a state folder: only logs on disk are archived", key="archive")
+        from gossamer.storage.archive import Archive  # pyarrow is heavy; only who archives pays for it
+
+        return Archive(self.config.archive, self.name).put
 
     async def _start(self, host: Host) -> None:
         for address in self.config.listen:
@@ -242,7 +262,10 @@ class Node:
     def drops(self) -> dict[str, int]:
         """What was dropped here, by reason: parcels and messages that ended, and faults contained."""
         host = self._host
-        return {**host.engine.drops, **host.faults} if host else {}
+        if host is None:
+            return {}
+        unarchived = {"segments not archived": host.unarchived} if host.unarchived else {}
+        return {**host.engine.drops, **host.faults, **unarchived}
 
     async def channel(
         self,

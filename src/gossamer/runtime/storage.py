@@ -6,6 +6,9 @@ one sync. What waits is bounded: an append that finds no room is reported with a
 
 With a state folder the log of a channel is in ``FOLDER/logs/NAME-ID``. Without one it is in memory, behaves
 the same, and survives nothing.
+
+Sealed segments may go to an archive too, after what was appended has been reported. A segment that could not
+be archived stays in the log; it is tried again with the next one, and when the node starts anew.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from gossamer.core.effect import Append, Appended, History, Read, Report, Trim
 from gossamer.core.errors import Full, GossamerError, TooLarge
@@ -45,8 +49,12 @@ class Storage:
         Takes a channel and a report, on the event loop.
     open_log
         Opens the log of a folder.
+    archive
+        Archives what the log of a channel has sealed, if that is wanted.
     waiting
         Bytes that wait for the disk.
+    failed
+        How often archiving failed.
     """
 
     def __init__(
@@ -58,17 +66,23 @@ class Storage:
         max_bytes: int = MAX_BYTES,
         max_requests: int = MAX_REQUESTS,
         open_log: Callable[[Path], AnyLog] | None = None,
+        archive: Callable[[str, Any], object] | None = None,
     ) -> None:
         self.waiting = 0
+        self.failed = 0
         self._folder = Path(folder) / "logs" if folder else None
         self._name = name
         self._report = report
         self._max_bytes = max_bytes
         self._max_requests = max_requests
         self._open_log = open_log or _on_disk
+        self._archive = archive
+        self._archived: dict[int, int] = {}
+        """Per channel, where the last sealed segment ended when the archive was last asked to take it."""
         self._loop = asyncio.get_running_loop()
         self._logs: dict[int, AnyLog] = {}
         self._folders: dict[int, Path] = {}
+        self._names: dict[int, str] = {}
         self._queue: deque[tuple[Request, str]] = deque()
         self._work = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -115,7 +129,8 @@ class Storage:
     def _place(self, channel: int) -> None:
         """Name the folder of a channel while its name is known."""
         if self._folder is not None and channel not in self._folders:
-            readable = re.sub(r"[^A-Za-z0-9_.-]+", "_", self._name(channel))[:64].lstrip(".")
+            name = self._names[channel] = self._name(channel)
+            readable = re.sub(r"[^A-Za-z0-9_.-]+", "_", name)[:64].lstrip(".")
             self._folders[channel] = self._folder / f"{readable or 'channel'}-{channel:016x}"
 
     def _hand_over(self, done: list[_Done], size: int) -> None:
@@ -140,6 +155,7 @@ class Storage:
                 break
             done = self._carry_out(requests)
             self._tell(self._hand_over, done, sum(_size(request) for request, _ in requests))
+            self._put_away()
         for each in self._logs.values():
             each.close()
         self._tell(self._end)
@@ -207,6 +223,21 @@ class Storage:
             self._log(trim.channel).trim(trim.position)
         except Exception as failure:
             log.error("a log was not trimmed: %s", _words(failure))
+
+    def _put_away(self) -> None:
+        """Archive segments that have been sealed since the last time."""
+        if self._archive is None:
+            return
+        for channel, each in self._logs.items():
+            sealed: list[tuple[int, int]] = getattr(each, "sealed", [])  # a log in memory has none
+            if not sealed or sealed[-1][1] == self._archived.get(channel):
+                continue
+            self._archived[channel] = sealed[-1][1]
+            try:
+                self._archive(self._names[channel], each)
+            except Exception as failure:
+                self.failed += 1
+                log.error("segments stay in the log only, and are tried again: %s", _words(failure))
 
     def _log(self, channel: int) -> AnyLog:
         if channel not in self._logs:
