@@ -123,6 +123,7 @@ class Leadership:
         if seats != record.seats:
             council.lives = {name: life for name, life in council.lives.items() if name in dict(seats)}
             self._before = record.seats
+            self._heard.update((name, council.time) for name, _ in seats if name not in dict(record.seats))
             council.propose(ctx, Entry(council.term, seats=seats))
             return
         for name in best if len(seats) < wanted else best[:1]:
