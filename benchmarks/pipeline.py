@@ -21,6 +21,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -64,16 +65,16 @@ def _rows(node: str, begin: int, count: int, planted: bool) -> pa.Table:
     sequence = parcel // SOURCES + 1
     if planted:
         sequence = sequence + (parcel > 1000)
-    delivered = index % 2 == 1
-    first_row = index == 0
+    delivered = index % 2
+    first_row = (index == 0).astype(int)
     texts = {
-        "node": np.full(count, node),
-        "kind": np.where(first_row, trace.CHANNEL, trace.PARCEL),
-        "action": np.where(first_row, trace.OPENED, np.where(delivered, trace.DELIVERED, trace.RECEIVED)),
-        "channel": np.full(count, "news"),
-        "source": np.char.add("source-", (parcel % SOURCES).astype(str)),
-        "peer": np.where(delivered, "1", "hub"),
-        "detail": np.where(first_row, "reliable at-most-once gap-free", ""),
+        "node": _text([node], index * 0),
+        "kind": _text([trace.PARCEL, trace.CHANNEL], first_row),
+        "action": _text([trace.RECEIVED, trace.DELIVERED, trace.OPENED], delivered + 2 * first_row),
+        "channel": _text(["news"], index * 0),
+        "source": _text([f"source-{n}" for n in range(SOURCES)], parcel % SOURCES),
+        "peer": _text(["hub", "1"], delivered),
+        "detail": _text(["", "reliable at-most-once gap-free"], first_row),
     }
     numbers = {
         "position": index + 1,
@@ -87,7 +88,11 @@ def _rows(node: str, begin: int, count: int, planted: bool) -> pa.Table:
         "value": np.zeros(count, np.int64),
     }
     columns = {**texts, **numbers}
-    return pa.table([pa.array(columns[field.name]).cast(field.type) for field in SCHEMA], SCHEMA)
+    return pa.table([pa.array(columns[field.name], field.type) for field in SCHEMA], SCHEMA)
+
+
+def _text(words: list[str], codes: Any) -> pa.Array:
+    return pa.array(words).take(pa.array(codes.astype("int8")))
 
 
 def by_duckdb(folder: Path) -> int:
