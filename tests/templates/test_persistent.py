@@ -10,6 +10,7 @@ import pytest
 from gossamer.core.effect import Reply
 from gossamer.core.names import channel_id
 from gossamer.core.parcel import Parcel
+from gossamer.core.template import DURABLE
 from gossamer.core.wire import decode
 from gossamer.overlay.keeper import Keeper
 from gossamer.overlay.replay import HistoryWish, MoreHistory
@@ -57,7 +58,7 @@ class Kept(Net):
             event(parcel) for parcel in map(decode, log.read(0, log.end)[1]) if isinstance(parcel, Parcel)
         ]
 
-    def acknowledged(self, *nodes: str) -> set[Event]:
+    def safe(self, *nodes: str) -> set[Event]:
         """What sources know to be acknowledged, of their present lives."""
         found: set[Event] = set()
         for node in nodes:
@@ -108,7 +109,7 @@ def test_every_seat_has_the_one_history_on_disk() -> None:
         net.publish(node, 20, start=5.0, every=0.05)
     net.world.run(10)
     assert [len(net.log(node)) for node in "abcde"] == [60] * 5
-    assert set(same(net, "abcde")) == net.acknowledged("a", "c", "e")
+    assert set(same(net, "abcde")) == net.safe("a", "c", "e")
 
 
 @pytest.mark.parametrize("seed", range(1, 3))
@@ -121,7 +122,7 @@ def test_all_seats_crash_at_once_and_the_history_goes_on(seed: int) -> None:
         for node in "ad":
             net.publish(node, 30, start=at, every=0.02)
         net.world.run(at + 0.7 + dice.random() * 0.001)
-        told |= net.acknowledged("a", "d")
+        told |= net.safe("a", "d")
         for node in "abcde":
             net.world.crash(node)
         assert told <= set(same(net, "abcde")) | stored(net, "abcde")
@@ -247,5 +248,22 @@ def test_a_vault_that_forgets_is_caught(template: type[Persistent[Any]]) -> None
     net.world.run(15)
     net.publish("a", 20, start=15.0, every=0.02)
     net.world.run(20)
-    lost = net.acknowledged("a") - set(net.log("a"))
+    lost = net.safe("a") - set(net.log("a"))
     assert bool(lost) == (template is Forgetful)
+
+
+@pytest.mark.parametrize("template", [Persistent, Forgetful])
+def test_the_check_of_the_promise_finds_what_a_vault_forgot(template: type[Persistent[Any]]) -> None:
+    net = Kept(template, pairwise("abc"), QUICK)
+    net.subscribe("abc")
+    net.publish("a", 30, start=6.0, every=0.02)
+    net.world.run(9)
+    for node in "abc":
+        net.world.crash(node)
+        net.world.restart(node)
+    net.world.run(15)
+    net.publish("a", 20, start=15.0, every=0.02)
+    net.world.run(25)
+    net.ledger.finish(net.world, patience=2.0)
+    found = {violation.promise for violation in net.ledger.examples}
+    assert (DURABLE in found) == (template is Forgetful)

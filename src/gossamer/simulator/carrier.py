@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from gossamer.core.control import Control
 from gossamer.core.effect import (
+    Acknowledged,
     Append,
     Deliver,
     DeliverFeedback,
@@ -203,6 +204,8 @@ class Carrier:
                 self._reply(effect)  # type: ignore[arg-type]
             elif kind is Store:
                 self._store(host, effect)  # type: ignore[arg-type]
+            elif kind is Acknowledged:
+                self._acknowledged(host, effect)  # type: ignore[arg-type]
             elif kind is Missed:
                 self._missed(host, effect)  # type: ignore[arg-type]
             elif kind is Append or kind is Read or kind is Trim:
@@ -279,6 +282,11 @@ class Carrier:
         channel = self.channels[effect.channel].name
         for witness in host.witnesses:
             witness.missed(self._world, host.name, host.life, channel, effect.source)
+
+    def _acknowledged(self, host: Host, effect: Acknowledged) -> None:
+        channel = self.channels[effect.channel].name
+        for witness in host.witnesses:
+            witness.acknowledged(self._world, host.name, host.life, channel, effect.number)
 
     def _reply(self, reply: Reply) -> None:
         then = self.calls[reply.call]

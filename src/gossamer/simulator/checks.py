@@ -23,8 +23,9 @@ from gossamer.core.event import Criteria, Envelope
 from gossamer.core.names import nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Receipt
+from gossamer.core.template import DURABLE
 from gossamer.simulator.books import Counts, Peers, Published, Seat, SeatKey, Stayed
-from gossamer.simulator.promises import CHECKS, AtMostOnce, Check, GapFree
+from gossamer.simulator.promises import CHECKS, AtMostOnce, Check, Event, GapFree
 from gossamer.simulator.quantiles import Quantiles
 from gossamer.simulator.witness import Witness
 
@@ -184,6 +185,10 @@ class Ledger(Witness):
                         {key: seat for key, seat in books.seats.items() if world.connected(key[0])},
                         {source: last for source, last in tails.items() if world.connected(source[0])},
                     )
+                    if check.promise == DURABLE:
+                        found += check.kept(
+                            {event for parcel in world.kept(name) for event in _events(parcel)}
+                        )
                 for where, source, number, expected in found:
                     self._violate(world, check.promise, name, where, source, number, expected)
 
@@ -325,6 +330,10 @@ class Ledger(Witness):
                 for check in books.checks:
                     check.missed(seat, source)
 
+    def acknowledged(self, world: World, node: str, life: int, channel: str, number: int) -> None:
+        for check in self.channels[channel].checks:
+            check.acknowledged((node, life), number)
+
     def answered(self, world: World, node: str, life: int, receipt: Receipt, number: int) -> None:
         self.channels[receipt.channel].counts.answered += 1
         key = (receipt.channel, node, life, number)
@@ -370,3 +379,8 @@ class Ledger(Witness):
         if len(self.examples) < MAX_EXAMPLES:
             found = Violation(promise, channel, *where, *source, number, world.clock.now, expected)
             self.examples.append(found)
+
+
+def _events(parcel: Parcel) -> list[Event]:
+    stamp = parcel.stamp
+    return [(stamp.key, number) for number in range(stamp.first, stamp.first + stamp.count)]

@@ -6,14 +6,17 @@ To check one more promise, write a Check and put it into CHECKS (or hand it to a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import ClassVar
 
-from gossamer.core.template import AT_MOST_ONCE, CAUSAL, GAP_FREE, TOTAL_ORDER
+from gossamer.core.template import AT_MOST_ONCE, CAUSAL, DURABLE, GAP_FREE, TOTAL_ORDER
 from gossamer.simulator.books import Seat, SeatKey
 
 MAX_DEPENDENT = 1_000_000
 """Events whose dependencies are remembered; of older ones nothing is known any more."""
+
+Event = tuple[tuple[str, int], int]
+"""Source and number."""
 
 
 class Check:
@@ -34,6 +37,13 @@ class Check:
 
     def missed(self, seat: Seat, source: str) -> None:
         """A subscription is told that events of a source (any life of a node) are missing."""
+
+    def acknowledged(self, source: tuple[str, int], number: int) -> None:
+        """A source was told that its events up to a number are acknowledged."""
+
+    def kept(self, events: Collection[Event]) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
+        """As ``settled``: these events are on the disks of nodes."""
+        return ()
 
     def ended(self, seats: Mapping[SeatKey, Seat]) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
         """The run is over; ``seats`` are the subscriptions still there. Seat, source, number of each event
@@ -154,10 +164,6 @@ class Causal(Check):
         return "before what depends on it" if late else None
 
 
-Event = tuple[tuple[str, int], int]
-"""Source and number."""
-
-
 class TotalOrder(Check):
     """There is one order of all events that no subscription contradicts.
 
@@ -204,6 +210,24 @@ class TotalOrder(Check):
                     return
 
 
+class Durable(Check):
+    """What was acknowledged, in whatever life, is in a log when all has calmed down."""
+
+    promise = DURABLE
+
+    def __init__(self) -> None:
+        self._acknowledged: dict[tuple[str, int], int] = {}
+
+    def acknowledged(self, source: tuple[str, int], number: int) -> None:
+        self._acknowledged[source] = max(number, self._acknowledged.get(source, 0))
+
+    def kept(self, events: Collection[Event]) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
+        for source, last in self._acknowledged.items():
+            for number in range(1, last + 1):
+                if (source, number) not in events:
+                    yield (*source, 0), source, number, "on disk, for it was acknowledged"
+
+
 CHECKS: Mapping[str, type[Check]] = {
-    check.promise: check for check in (AtMostOnce, GapFree, Causal, TotalOrder)
+    check.promise: check for check in (AtMostOnce, GapFree, Causal, TotalOrder, Durable)
 }

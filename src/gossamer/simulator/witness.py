@@ -63,6 +63,9 @@ class Witness:
     def missed(self, world: World, node: str, life: int, channel: str, source: str) -> None:
         """The subscriptions of a node were told that they did not keep up with a source."""
 
+    def acknowledged(self, world: World, node: str, life: int, channel: str, number: int) -> None:
+        """Publishers on a node were told that their events up to a number are acknowledged."""
+
     def answered(self, world: World, node: str, life: int, receipt: Receipt, number: int) -> None:
         """Somebody here answers an event; ``number`` is the answer's own. It is about to leave."""
 

@@ -9,7 +9,7 @@ ends the lives of nodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from gossamer.catalog import templates as installed_templates
@@ -23,6 +23,7 @@ from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Receipt
 from gossamer.core.template import Template
 from gossamer.core.trace import Recorder
+from gossamer.core.wire import decode
 from gossamer.overlay.directory import Entry
 from gossamer.simulator import rules
 from gossamer.simulator.carrier import Carrier, Tap
@@ -144,6 +145,15 @@ class World:
         names = {channel_id(name): name for name in self._services}
         names |= {number: entry.name for number, entry in self._channels.items()}
         return {names[number]: traffic for number, traffic in self.tally.channels.items()}
+
+    def kept(self, channel: str) -> Iterator[Parcel]:
+        """What the logs of all nodes hold of a channel."""
+        for node in self._hosts:
+            log = self._carrier.storage.log(node, channel_id(channel))
+            for record in log.read(log.begin, log.end)[1]:
+                item = decode(record)
+                if isinstance(item, Parcel):
+                    yield item
 
     def dice(self, label: str) -> SeededDice:
         """Dice of the world's own for a purpose; ask once per label."""
