@@ -94,7 +94,8 @@ class Lives:
             secret=derive(self._world.seed, host.name, 0, "secret"),
             recorder=None if host.recorder is None else host.record,
         )
-        for name, value in (self.shared | host.containers | {STORED: dict(host.stored)}).items():
+        stored = {STORED: dict(host.stored)} if host.stored else {}
+        for name, value in (self.shared | host.containers | stored).items():
             self._carrier.tell(host, "set", name, value)
         for entry in self._carrier.channels.values():
             self._carrier.tell(host, "run", entry)
