@@ -659,6 +659,17 @@ def test_a_server_joins_for_its_nodes_below_and_passes_parcels_to_those_that_lis
     assert ctx.sent() == [(root, own), ("x", own)]
 
 
+def test_what_a_node_below_publishes_waits_until_its_server_has_spoken() -> None:
+    net = Net(Multicast, [("a", "b")], below={"h": "b"})
+    net.subscribe("ab")
+    net.world.run(10)
+    net.world.crash("h")
+    net.world.restart("h")
+    net.world.publish("h", CHANNEL)
+    net.world.run(20)
+    assert (net.got["a", "h"], net.got["b", "h"]) == ([1], [1])
+
+
 def test_when_the_last_node_below_leaves_its_server_leaves_the_group() -> None:
     root, node = elsewhere()
     ctx = FakeContext(node, neighbours=root, below=("x",), now=LATER, role=Role.BACKBONE)

@@ -122,6 +122,25 @@ def test_what_a_latecomer_lacks_is_kept_by_each_node_on_its_way() -> None:
     assert net.got["h", "a"] == list(range(1, 32))
 
 
+@pytest.mark.parametrize("pause", [0.0, 0.05, 0.5, 2.0])
+def test_what_a_client_publishes_before_its_server_has_spoken_is_not_forgotten(pause: float) -> None:
+    """A client that was back and published at once thought that nobody listened, and kept nothing.
+
+    Replay: python benchmarks/proof.py reliable --first 19 --seeds 19 --nodes 20 --pace 8
+    """
+    net = line("abcd", below={"h": "d", "i": "d"})
+    net.subscribe("abcdi")
+    net.world.run(20)
+    for node in "hd":
+        net.world.crash(node)
+        net.world.run(net.world.now + 1)
+        net.world.restart(node)
+    net.world.run(net.world.now + pause)
+    net.world.publish("h", CHANNEL)
+    net.world.run(60)
+    assert {node: net.got[node, "h"] for node in "abci"} == {node: [1] for node in "abci"}
+
+
 def test_the_last_parcel_of_all_is_repaired_though_nothing_follows_it() -> None:
     net = settled()
     net.world.add_rule(Loss(items=("parcel",), start=10.0, end=10.05))

@@ -85,7 +85,8 @@ class Multicast(Template[S]):
 
     def spread(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
         """Pass a parcel on and deliver it here; one that begins here waits until there is a tree."""
-        if self.ready(ctx) or sender in self.group.neighbours(ctx):
+        passing = sender is not None and not on_backbone(ctx)
+        if passing or self.ready(ctx) or sender in self.group.neighbours(ctx):
             ctx.send(self.hops(ctx, sender), parcel)
         else:
             self._waiting.append(parcel)
@@ -94,8 +95,8 @@ class Multicast(Template[S]):
         ctx.deliver(parcel, sender)
 
     def ready(self, ctx: Context) -> bool:
-        """Whether parcels that begin here can leave."""
-        return not on_backbone(ctx) or self.group.joined(ctx)
+        """Whether parcels that begin here can leave: this node is in the group, or its server has spoken."""
+        return self.group.joined(ctx) if on_backbone(ctx) else ctx.server in self.interests.said
 
     def hops(self, ctx: Context, sender: str | None) -> list[str]:
         """Where a parcel from a neighbour, or from here, goes next."""
@@ -107,7 +108,7 @@ class Multicast(Template[S]):
         return self.hops(ctx, sender)
 
     def regrouped(self, ctx: Context) -> None:
-        """This node has another tree."""
+        """This node has another tree, or one below the backbone has heard from a node next to it."""
         while self._waiting and self.ready(ctx):
             parcel = self._waiting.popleft()
             ctx.send(self.hops(ctx, None), parcel)
@@ -163,14 +164,18 @@ class Multicast(Template[S]):
         for node in ctx.container(BELOW) or ():
             if node in self.interests.said:
                 elsewhere = self._listens(ctx, node) or self.group.listeners(ctx)
-                waiting |= self.interests.tell(ctx, node, elsewhere, False, again)
+                if elsewhere or self.ready(ctx):  # a node that has just come knows of nobody yet
+                    waiting |= self.interests.tell(ctx, node, elsewhere, False, again)
         if waiting:
             ctx.wake("interest", self.settings.retry)
 
     @on(Interest)
     def hear(self, ctx: Context, interest: Interest, sender: str) -> None:
         self.interests.hear(ctx, interest, sender)
-        self._settle(ctx)
+        if on_backbone(ctx):
+            self._settle(ctx)
+        else:
+            self.regrouped(ctx)
 
     @on(InterestHeard)
     def heard(self, ctx: Context, heard: InterestHeard, sender: str) -> None:

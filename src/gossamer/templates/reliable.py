@@ -122,10 +122,10 @@ class Reliable(Multicast[S]):
         return True
 
     def _release(self, ctx: Context, stream: Stream) -> None:
-        """Forget what all behind us have; the source itself thereby moves the beginning, once in a tree."""
+        """Forget what all behind us have; the source itself thereby moves the beginning, once it is heard."""
         if self.upstream(ctx, stream) is not None:
             stream.release()
-        elif not on_backbone(ctx) or self.group.current(ctx):
+        elif self.group.current(ctx) if on_backbone(ctx) else self.ready(ctx):
             gone = stream.release()
             stream.base = stream.low
             if gone is not None and gone.stamp.key == (ctx.node, ctx.incarnation):
