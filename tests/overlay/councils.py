@@ -40,8 +40,6 @@ STEPS: tuple[tuple[int, str], ...] = (
 class Councils:
     """The network.
 
-    ready
-        Whether all nodes know of a council that the rendezvous node has founded.
     careful
         Whether a majority of the seats always lives, whoever looks.
     council
@@ -139,8 +137,7 @@ class Councils:
     def _after(self, name: str) -> None:
         """Note the timers, and hold what is decided here against what was decided anywhere."""
         ctx, council = self.contexts[name], self.councils[name]
-        for timer in ctx.woken():
-            self.due[name, timer] = ctx.woken()[timer]
+        self.due.update(((name, timer), at) for timer, at in ctx.woken().items())
         ctx.clear()
         self.now += 1_000_000
         for each in self.contexts.values():
@@ -247,12 +244,15 @@ class Councils:
         return ranking(self.contexts[self.names[0]].id, self.names, 1)[0]
 
     def calm(self, seconds: float = 30.0) -> None:
-        """Everybody knows who lives; letters arrive at once and timers in time."""
+        """The network is whole, and everybody knows who lives."""
         self.known = {name: set(self.names) for name in self.names}
         self.apart = set()
+        self.passes(seconds)
+
+    def passes(self, seconds: float) -> None:
+        """Letters arrive at once and timers run out in time."""
         for name in self.names:
-            self.foundings[name].start(self.contexts[name])
-            self._after(name)
+            self._founding(name)
         end = self.now + nanoseconds(seconds)
         for _ in range(20_000):
             if self.mail:
@@ -262,13 +262,13 @@ class Councils:
             if timer is None or self.due[timer] > end:
                 return
             self.now = max(self.now, self.due[timer])
-            self.contexts[timer[0]].now = self.now
             self.wake(*timer)
-            if timer[1] == "found":
-                continue
-            self.foundings[timer[0]].start(self.contexts[timer[0]])
-            self._after(timer[0])
+            self._founding(timer[0])
         raise AssertionError("letters are written for ever")
+
+    def _founding(self, name: str) -> None:
+        self.foundings[name].start(self.contexts[name])
+        self._after(name)
 
 
 def settled(**more: Any) -> Councils:

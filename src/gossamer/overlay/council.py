@@ -41,8 +41,7 @@ from gossamer.overlay.rendezvous import ranking
 
 L = TypeVar("L", bound=Letter)
 NONE: History = (0, "")
-APART = 2**36
-"""More entries than one history has."""
+APART = 2**36  # more entries than one history has
 
 
 class Council:
@@ -78,8 +77,7 @@ class Council:
         self.leader = ""
         self.record: Record | None = None
         self.decided = 0
-        self.settled = 0
-        """What everybody in the group has, so that the record may forget it."""
+        self.settled = 0  # what everybody in the group has, so that the record may forget it
         self.time = 0  # nanoseconds that this node has watched
         self._tell_decided = decided
         self._tell_elected = elected
@@ -89,8 +87,7 @@ class Council:
         self._votes: set[Seat] | None = None  # for this node, while it stands
         self.leadership: Leadership | None = None
         self._former = ""
-        self.lives: dict[str, int] = {}
-        """Lives of nodes that have answered."""
+        self.lives: dict[str, int] = {}  # of nodes that have answered
         self._answer: tuple[str, int] | None = None  # whom to tell what was copied, once it is kept
 
     # reading
@@ -199,9 +196,11 @@ class Council:
             self.write(ctx, Ask, name, index, self.record.term(index), invited)
 
     def _electors(self, ctx: Context) -> set[str]:
-        """Nodes with seats, and those that would know if seats have changed since."""
-        best = ranking(ctx.id, self.live(ctx), 2 * self.settings.seats)
-        return {ctx.node, *best, *(name for name, _ in self.seats)}
+        """Nodes with seats; and, if these have voted and it is not enough, those that would know of later."""
+        names = {name for name, _ in self.seats}
+        if names.issubset(name for name, _ in self._votes or ()):
+            names.update(ranking(ctx.id, self.live(ctx), 2 * self.settings.seats))
+        return names
 
     def _ask(self, ctx: Context, ask: Ask) -> None:
         """Somebody stands. A node without a record has not lost one in this life, and may vote for any."""
@@ -276,7 +275,9 @@ class Council:
 
     def _copied(self, ctx: Context, copied: Copied) -> None:
         if copied.term > self.term:
+            leads = self.leads
             self._follow(copied.term)
+            self._stand(ctx, invited=True) if leads else None  # whoever stood in vain must not end it
         elif self.leadership is not None:
             self.leadership.copied(ctx, copied)
             self._decide(ctx)
@@ -375,8 +376,7 @@ class Council:
     def found(self, ctx: Context) -> None:
         """Begin a history later than any that was heard of, with the only seat here.
 
-        Its entries are counted on from the clock, or from far behind the history before if the clock is slow,
-        so that no index means two things.
+        Its entries are counted from the clock, or from far behind the one before: no index means two things.
         """
         self.history = (max(ctx.now, self.history[0] + (APART if self.history[0] else 0)), ctx.node)
         self.term, self.voted = 1, ctx.node
