@@ -69,14 +69,16 @@ class Leadership:
         self._heard[name] = self._council.time
         self._council.lives[name] = copied.life
         if not copied.agreed:
-            self._next[name] = min(self._next.get(name, copied.index + 1), copied.index + 1)
-            self._copy(ctx, name)
+            if copied.index + 1 < self._next.get(name, record.last + 2):  # else this is a second answer
+                self._next[name] = copied.index + 1
+                self._copy(ctx, name)
         elif copied.term == self._council.term:
             seat = (name, copied.life)
+            news = copied.index > self._match.get(seat, 0)
             self._match[seat] = max(self._match.get(seat, 0), copied.index)
             self._held[seat] = max(self._held.get(seat, 0), min(copied.held, copied.index))
             self._next[name] = max(self._next.get(name, 0), copied.index + 1)
-            if self._next[name] <= record.last:
+            if news and self._next[name] <= record.last:
                 self._copy(ctx, name)
 
     def decided(self, ctx: Context) -> int:
