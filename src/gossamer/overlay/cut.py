@@ -26,7 +26,7 @@ class AskCut(Message, frozen=True):
 class Cut(Message, frozen=True):
     """How far I am with every source: none of this depends on anything else."""
 
-    positions: Annotated[tuple[tuple[Name, Number, Number], ...], Meta(max_length=2 * MAX_STREAMS)]
+    positions: Annotated[tuple[tuple[Name, Number, Number], ...], Meta(max_length=3 * MAX_STREAMS)]
 
 
 class Wait:
@@ -63,6 +63,12 @@ class Puzzle:
         self.since = since
         self.cut: dict[Key, int] | None = None
         self.position = 0
+
+    def learn(self, told: dict[Key, int], source: Key) -> None:
+        """A neighbour said how far it is; what it said first holds."""
+        if self.cut is None:
+            self.cut = {key: number for key, number in told.items() if key != source}
+            self.position = told[source]
 
 
 def remember(known: dict[Key, V], key: Key, value: V) -> None:

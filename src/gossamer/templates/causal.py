@@ -52,6 +52,8 @@ class CausalSettings(ReliableSettings, frozen=True):
 
 
 NOBODY: Key = ("", 0)
+MAX_SILENT = 1000
+"""Sources that were forgotten because they were silent, of which a cut still tells; the last ones."""
 S = TypeVar("S", bound=CausalSettings)
 
 
@@ -108,7 +110,8 @@ class Causal(Reliable[S]):
         ready = self._ready(ctx, parcel)
         if ready:
             self._waits.pop(parcel.stamp.key, None)
-            self._puzzles.pop(parcel.stamp.key, None)
+            if self._puzzles.pop(parcel.stamp.key, None) is not None:
+                self._unexplained.pop(parcel.stamp.key, None)
         return ready
 
     def _ready(self, ctx: Context, parcel: Parcel) -> bool:
@@ -127,9 +130,10 @@ class Causal(Reliable[S]):
                 return self._wait(source, (node, incarnation), least)
         if source not in self._puzzles:
             reasons = self._reasons(parcel)
-            if not reasons:
+            if not reasons and source not in self._unexplained:
                 return True
-            self._puzzles[source] = Puzzle(number, reasons, self._time)
+            known_to = number if reasons else self.floor.get(source, 0)
+            self._puzzles[source] = Puzzle(known_to, reasons, self._time)
         return self._solved(ctx, source, self._puzzles[source])
 
     def _reasons(self, parcel: Parcel) -> frozenset[Key]:
@@ -245,7 +249,6 @@ class Causal(Reliable[S]):
         if missed >= max(1, position) and sender == self.upstream(ctx, stream):
             if position:
                 self._raise(key, missed)
-                self._puzzles[key] = Puzzle(missed, frozenset(), self._time)
             else:
                 self.unsure[key] = (missed, self._time)
         super().have(ctx, have, sender)
@@ -266,7 +269,9 @@ class Causal(Reliable[S]):
         """Only who is sure itself can answer, and only about what it has passed."""
         if self.unsure or self._beginning:
             return
-        cut = {key: stream.next - 1 for key, stream in self.streams.items()}
+        silent = islice(reversed(self.streams.ended.items()), MAX_SILENT)
+        cut = {key: position - 1 for key, position in silent}
+        cut |= {key: stream.next - 1 for key, stream in self.streams.items()}
         for key, number in self.floor.items():
             cut[key] = max(number, cut.get(key, 0))
         for key, number in self._unexplained.items():
@@ -279,14 +284,16 @@ class Causal(Reliable[S]):
         """Streams that begin here begin behind the cut; the others have to reach it first."""
         told = {(node, life): number for node, life, number in cut.positions}
         told.pop((ctx.node, ctx.incarnation), None)
-        begin = [key for key, (number, _) in self.unsure.items() if number <= told.get(key, 0)]
+        begin = {key for key, (number, _) in self.unsure.items() if number <= told.get(key, 0)}
         for key in begin:
             del self.unsure[key]
-        self._beginning.update(begin)
-        for key, puzzle in self._puzzles.items():
-            if puzzle.cut is None and puzzle.number <= told.get(key, 0):
-                puzzle.cut = {each: number for each, number in told.items() if each != key}
-                puzzle.position = told[key]
+        solved = [key for key, puzzle in self._puzzles.items() if puzzle.number <= told.get(key, 0)]
+        for key in solved:
+            self._puzzles[key].learn(told, key)
+        if not begin and not solved:
+            return
+        begin |= {key for key in told if not self.streams.upto(key)}
+        self._beginning |= begin
         for key, number in told.items():
             if key in self._beginning or key in self.unsure or self._given_up(ctx, key):
                 self._raise(key, number)
@@ -297,9 +304,8 @@ class Causal(Reliable[S]):
         self._resume(ctx)
 
     def _given_up(self, ctx: Context, key: Key) -> bool:
-        """Whether nothing is known here of a source, or it has gone with something that others name."""
-        named = any(puzzle.cut and key in puzzle.reasons for puzzle in self._puzzles.values())
-        return not self.streams.upto(key) or (named and self._gone(ctx, key))
+        """Whether a source has gone with something that others name."""
+        return self._gone(ctx, key) and any(key in puzzle.reasons for puzzle in self._puzzles.values())
 
     def _raise(self, key: Key, number: int) -> None:
         """Deliver nothing of a source up to a number. What it depended on is not known before the cut."""
