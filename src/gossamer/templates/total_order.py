@@ -103,9 +103,9 @@ class TotalOrder(Reliable[S]):
         self._heard: dict[Key, deque[tuple[int, int]]] = {}
         """Parcels of orders that are not done, each with the last index in it."""
         self._proposed: dict[Key, int] = {}
-        self._told = self._told_number = 0
-        """The index up to which this node, as sequencer, has told the order."""
+        self._told = self._told_number = 0  # the index up to which this node has told the order
         self._number = 0
+        self._lacked: deque[tuple[int, int]] = deque()  # parcels of the order told here, with the last index
         self._stuck = (0, 0)
 
     def make_keeper(self) -> Keeper:
@@ -305,6 +305,7 @@ class TotalOrder(Reliable[S]):
             self._told_number += sum(bool(entry.source) for entry in entries)
             self._told += count
             self._number += 1
+            self._lacked.append((self._number, self._told))
             for index, entry in enumerate(entries, first):
                 if entry.source:
                     source = (last(entry.source), entry.incarnation)
@@ -314,9 +315,9 @@ class TotalOrder(Reliable[S]):
     def _release(self, ctx: Context, stream: Stream) -> None:
         before = stream.low
         super()._release(ctx, stream)
-        if stream.low > before and last(stream.address) == MARK + ctx.node and self.council.leads:
-            heard = self._heard.get((MARK + ctx.node, ctx.incarnation))
-            self.council.settle(heard[0][1] - 1 if heard else self.next - 1)
+        if stream.low > before and last(stream.address)[0] == MARK and self.begins(ctx, stream):
+            while self._lacked and self._lacked[0][0] < stream.low:
+                self.council.settle(self._lacked.popleft()[1])
             self.tell_order(ctx)
 
     def stays(self, ctx: Context) -> bool:
