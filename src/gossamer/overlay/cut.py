@@ -11,6 +11,7 @@ from typing import Annotated, TypeVar
 from msgspec import Meta
 
 from gossamer.core.control import Message
+from gossamer.core.parcel import Depend
 from gossamer.overlay.stream import Key
 from gossamer.overlay.streamwords import MAX_STREAMS, Name, Number
 
@@ -49,7 +50,7 @@ class Puzzle:
         Who has passed this one of the same source knows.
 
     reasons
-        The sources of what was given up; none after a gap.
+        What was given up; nothing after a gap.
     cut, position
         What has to have passed before it, and how far that neighbour was with its source; None and 0 until a
         neighbour has said.
@@ -57,7 +58,7 @@ class Puzzle:
 
     __slots__ = ("cut", "number", "position", "reasons", "since")
 
-    def __init__(self, number: int, reasons: frozenset[Key], since: int) -> None:
+    def __init__(self, number: int, reasons: frozenset[Depend], since: int) -> None:
         self.number = number
         self.reasons = reasons
         self.since = since

@@ -31,7 +31,7 @@ from msgspec import Meta
 from gossamer.core.context import Context
 from gossamer.core.control import on
 from gossamer.core.names import last, nanoseconds
-from gossamer.core.parcel import MAX_DEPENDS, Parcel
+from gossamer.core.parcel import MAX_DEPENDS, Depend, Parcel
 from gossamer.core.template import AT_MOST_ONCE, CAUSAL, GAP_FREE
 from gossamer.overlay.cut import AskCut, Cut, Puzzle, Wait, remember
 from gossamer.overlay.stream import Key, Stream
@@ -136,10 +136,10 @@ class Causal(Reliable[S]):
             self._puzzles[source] = Puzzle(known_to, reasons, self._time)
         return self._solved(ctx, source, self._puzzles[source])
 
-    def _reasons(self, parcel: Parcel) -> frozenset[Key]:
-        """Sources named by a parcel of which it is not known what that depended on."""
+    def _reasons(self, parcel: Parcel) -> frozenset[Depend]:
+        """What a parcel names and nobody here knows the dependencies of."""
         return frozenset(
-            (node, life)
+            (node, life, number)
             for node, life, number in parcel.depends
             if self._unexplained.get((node, life), number + 1) <= number <= self.floor.get((node, life), 0)
         )
@@ -305,7 +305,8 @@ class Causal(Reliable[S]):
 
     def _given_up(self, ctx: Context, key: Key) -> bool:
         """Whether a source has gone with something that others name."""
-        return self._gone(ctx, key) and any(key in puzzle.reasons for puzzle in self._puzzles.values())
+        lost = (each[:2] for puzzle in self._puzzles.values() for each in puzzle.reasons)
+        return key in lost and self._gone(ctx, key)
 
     def _raise(self, key: Key, number: int) -> None:
         """Deliver nothing of a source up to a number. What it depended on is not known before the cut."""
@@ -386,13 +387,11 @@ class Causal(Reliable[S]):
         return on_backbone(ctx) and tree is not None and stream.address.split("/")[0] not in tree
 
     def _skip(self, ctx: Context, key: Key) -> None:
-        """Nobody says what a stream depends on: begin with what comes next, and take it that whatever has not
-        moved for so long does not come any more.
-        """
+        """Nobody says what a stream depends on: it begins behind all that is known to exist."""
         self.unsure.pop(key, None)
         self._puzzles.pop(key, None)
-        stream = self.streams.get(key)
-        if stream is not None:
-            self._raise(key, stream.high)
-            self._unexplained.pop(key, None)
+        if key in self.streams:
+            known = {each: stream.high for each, stream in self.streams.items()}
+            self._raise(key, known[key])
+            self._join(key, known)
             self._go_on(ctx, key)
