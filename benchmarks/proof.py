@@ -15,6 +15,7 @@ import resource
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -144,13 +145,16 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     runs: list[Run] = []
     with ProcessPoolExecutor(options.jobs, max_tasks_per_child=1) as pool:
-        jobs = [
-            pool.submit(one, str(path), seed, options.nodes, options.pace)
+        jobs = {
+            pool.submit(one, str(path), seed, options.nodes, options.pace): (path.stem, seed)
             for seed in range(options.first, options.seeds + 1)
             for path in chosen(options.scenario)
-        ]
+        }
         for job in as_completed(jobs):
-            runs.append(job.result())
+            try:
+                runs.append(job.result())
+            except BrokenProcessPool as error:  # killed, or out of memory
+                runs.append(Run(*jobs[job], 0.0, 0, error=str(error)))
             print(line(runs[-1]), flush=True)
     runs.sort(key=lambda each: (each.scenario, each.seed))
     Console(width=200).print(table(runs))
