@@ -1,0 +1,311 @@
+"""Total order: reliable, and everybody sees the same order, whoever sequences and dies."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from gossamer.core.context import Context
+from gossamer.core.errors import ConfigError
+from gossamer.core.event import Criteria, Envelope, Wishes
+from gossamer.core.parcel import Parcel
+from gossamer.overlay.councilwords import Entry, History
+from gossamer.overlay.groupwords import TreeUpdate
+from gossamer.overlay.order import MARK, Order, order_parcel
+from gossamer.overlay.streamwords import Have
+from gossamer.simulator.checks import Ledger
+from gossamer.simulator.models import LinkModel
+from gossamer.simulator.rules import Loss
+from gossamer.simulator.scenario import Channel, Publish, Scenario, Subscribe, build
+from gossamer.simulator.topology import Network
+from gossamer.simulator.witness import Witness
+from gossamer.simulator.world import World
+from gossamer.templates.total_order import TotalOrder, TotalOrderSettings
+from gossamer.testing.fake import FakeContext, parcel
+
+from .worlds import CHANNEL, Net
+
+Event = tuple[str, int]
+"""Source and number."""
+
+
+class Orders(Witness):
+    """What came where, in which order: of each node the events of its lives, one list for each life."""
+
+    def __init__(self) -> None:
+        self.got: dict[tuple[str, int], list[Event]] = defaultdict(list)
+        self.gaps: list[tuple[str, str]] = []
+
+    def delivered(
+        self,
+        world: World,
+        node: str,
+        life: int,
+        channel: str,
+        subscription: int,
+        parcel: Parcel,
+        picks: tuple[int, ...] | None,
+    ) -> None:
+        stamp = parcel.stamp
+        self.got[node, life] += [
+            (stamp.node, stamp.first + each) for each in (range(stamp.count) if picks is None else picks)
+        ]
+
+    def missed(self, world: World, node: str, life: int, channel: str, source: str) -> None:
+        self.gaps.append((node, source))
+
+
+def net(template: type[TotalOrder[Any]] = TotalOrder, names: str = "abcd", **more: Any) -> tuple[Net, Orders]:
+    """A line of nodes that all subscribe, after ten quiet seconds."""
+    made = Net(template, pairwise(names), more.pop("settings", None), **more)
+    orders = Orders()
+    made.world.add_witness(orders)
+    made.subscribe([*names, *more.get("below", ())])
+    made.world.run(10)
+    return made, orders
+
+
+def sequencer(world: World) -> list[str]:
+    """Who leads now, of the nodes that are up."""
+    up = [(node, world.engine(node)) for node in world.nodes if world.running(node)]
+    return [node for node, engine in up if engine and engine.instance(CHANNEL).template.council.leads]
+
+
+# one node at a time
+
+
+class Member:
+    """The node m below its root a, to which a speaks."""
+
+    def __init__(self) -> None:
+        self.ctx = FakeContext("m", neighbours="a", subscribers={1: Criteria()})
+        self.template = TotalOrder(TotalOrderSettings())
+        self.template.on_open(self.ctx)
+        self.template.group.update(self.ctx, TreeUpdate(1, 1, ("a", "m"), (0, 0), (3, 1)), "a")
+        for source in ("x", "y", f"a/{MARK}a"):
+            self.template.have(self.ctx, Have(source, 1, 1, 0), "a")
+        self.told = 0
+
+    def parcel(self, source: str, number: int) -> list[Event]:
+        return self._take(parcel(source, number, number))
+
+    def place(self, *places: Event, first: int, term: int = 1) -> list[Event]:
+        """The order says what comes from an index on."""
+        self.told += 1
+        entries = tuple(Entry(term, source, 1, number) for source, number in places)
+        return self._take(self.order((1, "a"), term, first, entries))
+
+    def order(self, history: History, term: int, first: int, entries: tuple[Entry, ...]) -> Parcel:
+        order = Order(history, term, first, 0, entries)
+        return order_parcel(FakeContext("a"), f"a/{MARK}a", self.told, order)
+
+    def _take(self, came: Parcel) -> list[Event]:
+        """What it delivers then."""
+        self.ctx.clear()
+        self.template.on_parcel(self.ctx, came, "a")
+        return [(each.stamp.node, each.stamp.sequence) for each in self.ctx.delivered()]
+
+
+def test_a_parcel_waits_for_its_place() -> None:
+    member = Member()
+    assert member.parcel("x", 1) == []
+    assert member.place(("x", 1), first=10) == [("x", 1)]
+
+
+def test_a_place_waits_for_its_parcel_and_those_behind_wait_too() -> None:
+    member = Member()
+    assert member.place(("x", 1), ("y", 1), first=10) == []
+    assert member.parcel("y", 1) == []
+    assert member.parcel("x", 1) == [("x", 1), ("y", 1)]
+
+
+def test_a_place_waits_for_the_places_before_it() -> None:
+    member = Member()
+    assert member.parcel("x", 1) == []
+    assert member.parcel("y", 1) == []
+    assert member.place(("x", 1), first=10) == [("x", 1)]
+    assert member.place(("y", 2), first=12) == []
+    assert member.parcel("y", 2) == []
+    assert member.place(("y", 1), first=11) == [("y", 1), ("y", 2)]
+
+
+def test_a_place_that_is_told_again_changes_nothing() -> None:
+    member = Member()
+    member.parcel("x", 1)
+    assert member.place(("x", 1), first=10) == [("x", 1)]
+    assert member.place(("x", 1), ("x", 2), first=10, term=2) == []
+    assert member.parcel("x", 2) == [("x", 2)]
+
+
+def test_what_an_earlier_history_tells_counts_no_more() -> None:
+    member = Member()
+    member.place(("x", 1), first=10)
+    member.parcel("x", 1)
+    member.parcel("y", 1)
+    member.told += 1
+    assert member._take(member.order((0, "z"), 9, 11, (Entry(9, "y", 1, 1),))) == []
+    assert member.place(("x", 2), ("y", 1), first=11) == []
+    assert member.parcel("x", 2) == [("x", 2), ("y", 1)]
+
+
+# in a line
+
+
+class Losing(TotalOrder[TotalOrderSettings]):
+    """Total order in which one node hears nothing of the order for a while."""
+
+    name = "losing"
+
+    def on_parcel(self, ctx: Context, parcel: Parcel, sender: str) -> None:
+        if ctx.node == "d" and parcel.stamp.node[0] == MARK and 12e9 <= ctx.now < 14e9:
+            return
+        super().on_parcel(ctx, parcel, sender)
+
+
+def test_losing_the_order_stalls_delivery_and_then_it_recovers() -> None:
+    line, orders = net(Losing)
+    line.publish("b", 20, start=11.0, every=0.1)
+    line.world.run(13.8)
+    assert len(orders.got["d", 1]) < 12 < len(orders.got["c", 1]), "what has no place is not delivered"
+    held = line.at("d").streams["b", 1].held
+    assert len(held) >= 8, "though the parcels have come"
+    line.world.run(20)
+    assert orders.got["d", 1] == orders.got["c", 1] == [("b", number) for number in range(1, 21)]
+    assert orders.gaps == []
+
+
+def test_losing_parcels_stalls_delivery_of_all_sources_and_then_it_recovers() -> None:
+    line, orders = net()
+    line.world.add_rule(Loss(senders=("b",), receivers=("c",), items=("parcel",), start=12.0, end=12.5))
+    for source in "ad":
+        line.publish(source, 20, start=11.0, every=0.1)
+    line.world.run(20)
+    assert len(orders.got["a", 1]) == 40
+    assert all(orders.got[node, 1] == orders.got["a", 1] for node in "bcd")
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_two_sources_have_one_order_at_all_members_and_at_those_below_servers(seed: int) -> None:
+    line, orders = net(below={"x": "a", "y": "d"}, link=LinkModel(loss=0.3, jitter=0.02), seed=seed)
+    line.world.run(15)
+    for source in "ady":
+        line.publish(source, 20, start=15.0, every=0.1)
+    line.world.run(60)
+    assert sorted(orders.got["a", 1]) == [(source, number) for source in "ady" for number in range(1, 21)]
+    for node in "bcdxy":
+        assert orders.got[node, 1] == orders.got["a", 1], node
+    assert line.ledger.counts.violations == 0
+
+
+def test_a_parcel_that_expires_is_left_out_and_stops_nobody() -> None:
+    line, orders = net()
+    line.world.add_rule(Loss(senders=("c",), receivers=("d",), items=("parcel",), start=11.0, end=12.0))
+    line.world.run(11)
+    line.world.publish("a", CHANNEL, b"brief", Envelope(wishes=Wishes(expiry=0.5)))
+    line.world.publish("a", CHANNEL, b"lasting")
+    line.world.run(20)
+    assert orders.got["b", 1] == [("a", 1), ("a", 2)]
+    assert orders.got["d", 1] == [("a", 2)]
+    assert orders.gaps == []
+
+
+def test_criteria_pick_from_the_one_order() -> None:
+    line, orders = net(names="abc")
+    line.world.subscribe("c", CHANNEL, Criteria(("size", ">", 3)))
+    line.world.run(11)
+    orders.got.clear()
+    for number in range(6):
+        line.world.publish("ab"[number % 2], CHANNEL, b"", Envelope({"size": number}))
+    line.world.run(15)
+    every = orders.got["b", 1]
+    assert len(every) == 6
+    assert len(orders.got["c", 1]) == 8, "all of them once, and two of them again"
+
+
+def test_publishers_wait_while_nothing_can_be_decided_and_go_on_afterwards() -> None:
+    line, orders = net(names="abcde", settings={"send_window": 8, "patience": 2.0})
+    (head,) = sequencer(line.world)
+    others = tuple(node for node in "abcde" if node != head)
+    line.world.add_rule(Loss(senders=others, start=11.0, end=20.0))
+    line.world.run(11.5)
+    line.publish(head, 8, every=0.01)
+    line.world.run(19)
+    assert orders.got[head, 1] == [], "a place that no majority has is not told"
+    assert line.obstacle(head) is not None
+    line.world.run(40)
+    assert line.obstacle(head) is None
+    for node in "abcde":
+        assert orders.got[node, 1] == [(head, number) for number in range(1, 9)]
+
+
+# sequencers that die
+
+
+def scenario(nodes: int, duration: float, loss: float) -> Scenario:
+    return Scenario(
+        name="kills",
+        network=Network(kind="field", nodes=nodes),
+        duration=duration,
+        monitor=True,
+        link=LinkModel(latency=0.005, jitter=0.002, loss=loss),
+        channel=(Channel(CHANNEL, "total-order", {"refresh": 5.0}),),
+        publish=(Publish(CHANNEL, 2.0, pick=3, poisson=True, start=20.0, end=duration - 30),),
+        subscribe=(Subscribe(CHANNEL),),
+    )
+
+
+def kills(seed: int, loss: float) -> tuple[World, Ledger, Orders, set[str]]:
+    """Two sequencers die, one after the other; they come back when nobody publishes any more."""
+    ledger, orders = Ledger(), Orders()
+    world = build(scenario(10, 100.0, loss), seed, ledger, templates={"total-order": TotalOrder})
+    world.add_witness(orders)
+    killed: list[str] = []
+    for time in (30.0, 50.0):
+        world.run(time)
+        while not (leading := sequencer(world)):
+            world.run(world.now + 1)
+        killed.append(leading[0])
+        world.crash(leading[0])
+        world.at(75.0, lambda node=leading[0]: world.restart(node))  # type: ignore[misc]
+    world.run(100)
+    ledger.finish(world, 25)
+    assert ledger.counts.violations == 0, ledger.examples[0]
+    assert len(sequencer(world)) == 1
+    return world, ledger, orders, set(killed)
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_when_sequencers_die_others_go_on_with_the_same_order_and_who_stays_misses_nothing(seed: int) -> None:
+    world, _, orders, killed = kills(seed, 0.0)
+    assert len(killed) == 2
+    first, *others = [orders.got[node, 1] for node in world.nodes if node not in killed]
+    assert len(first) > 60
+    assert all(events == first for events in others)
+    assert {node for node, _ in orders.gaps} <= killed
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_when_sequencers_die_and_much_is_lost_there_is_still_one_order(seed: int) -> None:
+    world, ledger, orders, killed = kills(seed, 0.3)
+    assert ledger.counts.delivered > 0.9 * ledger.counts.expected
+    longest = max((orders.got[node, 1] for node in world.nodes if node not in killed), key=len)
+    place = {event: index for index, event in enumerate(longest)}
+    for node in world.nodes:
+        known = [place[event] for event in orders.got[node, 1] if event in place]
+        assert known == sorted(known), node
+
+
+# settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [({"seats": 0}, "seats"), ({"heartbeat": 0}, "heartbeat"), ({"patience": -1}, "patience")],
+)
+def test_settings_out_of_range_name_their_key(settings: dict[str, Any], key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        TotalOrder.parse(settings)
+    assert caught.value.key == key
