@@ -146,7 +146,7 @@ class Councils:
         if record is None:
             return
         history = None if self.careful else council.history
-        assert record.base <= council.decided <= record.last
+        assert record.base <= council.decided <= record.last, "more is decided than there is"
         for index, entry in enumerate(
             record.entries(record.base + 1, council.decided - record.base), record.base + 1
         ):
