@@ -5,7 +5,7 @@
 runs ``scenarios/TEMPLATE.toml`` with seeds 1 to 20 for all installed templates, as many at a time as there
 are cores, prints a line per run and a table, and ends with 1 if a promise was broken, printing the command
 that replays it.
-``--nodes 30 --pace 12`` runs smaller and faster variants of the same scenarios.
+``--nodes 20 --duration 900`` runs smaller and faster variants of the same scenarios.
 """
 
 from __future__ import annotations
@@ -45,14 +45,15 @@ class Run(msgspec.Struct):
         return self.result is not None and self.result.passed
 
 
-def one(path: str, seed: int, nodes: int | None, pace: float) -> Run:
+def one(path: str, seed: int, nodes: int | None, duration: float | None) -> Run:
     """Run a scenario with a seed; never raises, so that one bug does not hide the other runs."""
     began = time.process_time()
     result, error = None, ""
     try:
         scenario = load(path)
-        if nodes is not None:
-            scenario = smaller(scenario, nodes, pace)
+        if nodes is not None or duration is not None:
+            pace = scenario.duration / (duration or scenario.duration)
+            scenario = smaller(scenario, nodes or scenario.network.nodes, pace)
         result = run(scenario, seed, traced=False)
     except Exception as caught:
         error = f"{type(caught).__name__}: {caught} {' '.join(getattr(caught, '__notes__', ()))}"
@@ -140,13 +141,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--jobs", type=int, default=None, help="runs at a time; as many as there are cores")
     parser.add_argument("--nodes", type=int, default=None, help="backbone nodes instead of the scenario's")
-    parser.add_argument("--pace", type=float, default=1.0, help="how many times as fast; with --nodes")
+    parser.add_argument("--duration", type=float, default=None, help="seconds; all goes so much faster")
     parser.add_argument("--out", type=Path, default=None, help="file for all figures as JSON")
     options = parser.parse_args(arguments)
     runs: list[Run] = []
     with ProcessPoolExecutor(options.jobs, max_tasks_per_child=1) as pool:
         jobs = {
-            pool.submit(one, str(path), seed, options.nodes, options.pace): (path.stem, seed)
+            pool.submit(one, str(path), seed, options.nodes, options.duration): (path.stem, seed)
             for seed in range(options.first, options.seeds + 1)
             for path in chosen(options.scenario)
         }
@@ -164,8 +165,10 @@ def main(arguments: list[str] | None = None) -> int:
     for each in broken:
         what = each.result.examples[0] if each.result else each.error
         again = f"benchmarks/proof.py {each.scenario} --first {each.seed} --seeds {each.seed}"
-        again += f" --nodes {options.nodes} --pace {options.pace:g}" if options.nodes else ""
-        replay = each.result.replay if each.result and not options.nodes else f"python {again}"
+        again += f" --nodes {options.nodes}" if options.nodes else ""
+        again += f" --duration {options.duration:g}" if options.duration else ""
+        same = options.nodes is None and options.duration is None
+        replay = each.result.replay if each.result and same else f"python {again}"
         print(f"{each.scenario}, seed {each.seed}: {what}\n  replay with: {replay}", file=sys.stderr)
     return 1 if broken else 0
 

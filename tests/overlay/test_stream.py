@@ -175,7 +175,7 @@ def test_what_others_asked_for_and_the_source_no_longer_keeps_is_not_asked_for()
     """It was asked for in one breath with the next parcel, and the answer to both was that the first of them
     is gone: the next one never came.
 
-    Replay: python benchmarks/proof.py reliable --first 12 --seeds 12 --nodes 20 --pace 12
+    Replay: python benchmarks/proof.py reliable --first 12 --seeds 12 --nodes 20 --duration 600
     """
     stream = begun(high=5)
     stream.release()

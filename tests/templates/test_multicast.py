@@ -229,7 +229,7 @@ def test_a_request_of_the_node_above_goes_on_along_the_backbone_and_never_back_t
     """The node above had crashed and was back; its requests came to those below it, and they sent them up to
     it: the root heard of nobody and cut them all off.
 
-    Replay: python benchmarks/proof.py reliable --first 4 --seeds 4 --nodes 20 --pace 12
+    Replay: python benchmarks/proof.py reliable --first 4 --seeds 4 --nodes 20 --duration 600
     """
     root, node = elsewhere()
     above, beside = [name for name in "abcdef" if name not in (root, node)][:2]

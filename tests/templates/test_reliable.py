@@ -103,7 +103,7 @@ def test_what_a_latecomer_lacks_is_kept_by_each_node_on_its_way() -> None:
     """Nobody on the way kept it, so over six lossy hops each try began at the source again: one in sixty-four
     came through.
 
-    Replay: python benchmarks/proof.py reliable --first 4 --seeds 4 --nodes 20 --pace 8
+    Replay: python benchmarks/proof.py reliable --first 4 --seeds 4 --nodes 20 --duration 900
     """
     net = line("abcdefg", {"laggard": 3600.0}, below={"h": "g", "i": "a"}, seed=3)
     net.subscribe("abcdefghi")
@@ -126,7 +126,7 @@ def test_what_a_latecomer_lacks_is_kept_by_each_node_on_its_way() -> None:
 def test_what_a_client_publishes_before_its_server_has_spoken_is_not_forgotten(pause: float) -> None:
     """A client that was back and published at once thought that nobody listened, and kept nothing.
 
-    Replay: python benchmarks/proof.py reliable --first 19 --seeds 19 --nodes 20 --pace 8
+    Replay: python benchmarks/proof.py reliable --first 19 --seeds 19 --nodes 20 --duration 900
     """
     net = line("abcd", below={"h": "d", "i": "d"})
     net.subscribe("abcdi")

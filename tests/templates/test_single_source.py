@@ -42,7 +42,7 @@ def test_the_root_moves_from_the_rendezvous_node_to_the_source() -> None:
 def test_nodes_that_began_alone_follow_nobody_but_the_source_once_they_have_met() -> None:
     """Each was its own rendezvous node once, and led itself for ever: nobody heard the source.
 
-    Replay: python benchmarks/proof.py single-source --first 1 --seeds 1 --nodes 20 --pace 12
+    Replay: python benchmarks/proof.py single-source --first 1 --seeds 1 --nodes 20 --duration 600
     """
     net = Net(SingleSource, pairwise(NODES))
     for node in NODES:
