@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from gossamer.overlay.stream import MAX_KEPT, Stream, ranges
+from gossamer.overlay.stream import MAX_KEPT, Stream, Streams, ranges
 from gossamer.testing.fake import parcel
 
 NUMBERS = st.integers(1, 12)
@@ -239,3 +240,49 @@ def test_ranges_say_the_same_in_fewer_words(some: set[int]) -> None:
     assert [number for first, count in found for number in range(first, first + count)] == sorted(some)
     ends = [first + count for first, count in found]
     assert all(end < first for end, (first, _) in zip(ends, found[1:], strict=False)), "no two of them touch"
+
+
+# streams that were forgotten
+
+
+def test_a_stream_that_was_forgotten_goes_on_where_it_was() -> None:
+    streams = Streams()
+    key = ("s", 1)
+    stream = streams.begin(key, "s", 1)
+    for number in (1, 2):
+        stream.add(parcel("s", number))
+    assert numbers(stream) == [1, 2]
+    streams.forget(key)
+    assert (len(streams), streams.upto(key), streams.ended) == (0, 3, {key: 3})
+    again = streams.begin(key, "s", 0)
+    assert not again.add(parcel("s", 2)), "that was delivered"
+    assert again.add(parcel("s", 3))
+    assert numbers(again) == [3]
+    assert streams.ended == {}
+
+
+def test_of_the_oldest_not_even_a_number_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gossamer.overlay.stream.MAX_ENDED", 2)
+    streams = Streams()
+    for name in "abc":
+        streams.begin((name, 1), name, 1)
+        streams.forget((name, 1))
+    assert streams.ended.keys() == {("b", 1), ("c", 1)}
+    assert streams.upto(("a", 1)) == 0
+
+
+def test_another_life_of_a_source_is_another_stream() -> None:
+    streams = Streams()
+    streams.begin(("s", 1), "s", 7)
+    streams.forget(("s", 1))
+    assert streams.begin(("s", 2), "s", 0).next == 0
+    assert streams.upto(("s", 1)) == 7
+
+
+def test_a_stream_that_stops_ends_where_it_is_complete() -> None:
+    stream = begun(high=2)
+    for number in (4, 5):
+        stream.add(parcel("s", number))
+    assert [each.stamp.sequence for each in stream.stop()] == [4, 5]
+    assert stream.high == 2
+    assert stream.missing(0, PATIENCE, 10) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from itertools import pairwise
 from typing import Any
 
@@ -10,11 +11,13 @@ import pytest
 from gossamer.core.context import SERVER
 from gossamer.core.errors import ConfigError
 from gossamer.core.event import Envelope, Wishes
+from gossamer.overlay.groupwords import TreeUpdate
 from gossamer.overlay.streamwords import Acks, Have, Missing
 from gossamer.simulator.models import LinkModel
 from gossamer.simulator.rules import ClockSkew, Loss, Pause
-from gossamer.simulator.scenario import Channel, Publish, Result, Scenario, Subscribe, run
+from gossamer.simulator.scenario import Channel, Publish, Result, Scenario, Subscribe, build, run
 from gossamer.simulator.topology import Network
+from gossamer.simulator.witness import Witness
 from gossamer.templates.reliable import Reliable, ReliableSettings
 from gossamer.testing.fake import FakeContext, parcel
 
@@ -426,6 +429,137 @@ def test_a_source_that_comes_back_begins_a_stream_of_its_own() -> None:
     net.world.run(40)
     assert net.got["c", "a"] == [1, *range(1, 11)]
     assert net.at("c").streams.keys() >= {("a", 2)}
+
+
+# sources that are silent, or have gone, or are too many
+
+
+def forgotten(settings: dict[str, Any] | None = None) -> Net:
+    """A line in which everybody has forgotten the source but its number."""
+    net = settled("abc", {"laggard": 5.0, "refresh": 1000.0, **(settings or {})})
+    net.world.run(40)
+    for node in "bc":
+        assert ("a", 1) not in net.at(node).streams
+    return net
+
+
+def test_a_source_that_is_silent_and_complete_shrinks_to_a_number_and_goes_on() -> None:
+    net = forgotten()
+    assert net.at("c").streams.ended == {("a", 1): 2}
+    net.at("c").on_parcel(net.ctx("c"), parcel("a", 1, channel=CHANNEL), "b")
+    net.publish("a", 3)
+    net.world.run(60)
+    assert net.got["c", "a"] == [1, 2, 3, 4]
+    assert net.gaps == {}
+
+
+def test_a_source_of_which_not_even_a_number_is_known_goes_on_without_a_second_delivery(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gossamer.overlay.stream.MAX_ENDED", 0)
+    net = forgotten()
+    assert net.at("c").streams.ended == {}
+    net.publish("a", 3)
+    net.world.run(60)
+    assert net.got["c", "a"] == [1, 2, 3, 4]
+
+
+def dying(seed: int, lost: float, back: bool) -> tuple[Any, dict[str, list[int]], list[str]]:
+    """A source publishes and dies at once, on a backbone that finds itself; who got what, and what is said at
+    the end.
+    """
+    scenario = Scenario(
+        name="dying",
+        network=Network(kind="field", nodes=8),
+        duration=200.0,
+        monitor=True,
+        link=LinkModel(loss=lost),
+        channel=(Channel(CHANNEL, "reliable", {"refresh": 5.0, "laggard": 10.0}),),
+        subscribe=(Subscribe(CHANNEL),),
+    )
+    world = build(scenario, seed, templates=TEMPLATES)
+    heard = Heard()
+    world.add_witness(heard)
+    world.run(30)
+    source = "n5"
+    world.publish(source, CHANNEL)
+    world.run(40)
+    for _ in range(5):
+        world.publish(source, CHANNEL)
+        world.run(world.now + 0.02)
+    world.crash(source)
+    if back:
+        world.at(60.0, lambda: world.restart(source))
+    world.run(150)
+    said: list[str] = []
+    world.add_tap(lambda sender, to, item: said.append(type(getattr(item, "message", item)).__name__))
+    world.run(200)
+    return world, {node: heard.got[node] for node in world.nodes if node != source}, said
+
+
+class Heard(Witness):
+    """Numbers that came, by node, whoever published them."""
+
+    def __init__(self) -> None:
+        self.got: dict[str, list[int]] = defaultdict(list)
+
+    def delivered(
+        self,
+        world: Any,
+        node: str,
+        life: int,
+        channel: str,
+        subscription: int,
+        parcel: Any,
+        picks: tuple[int, ...] | None,
+    ) -> None:
+        self.got[node].append(parcel.stamp.first)
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["for good", "and comes back"])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_when_a_source_dies_what_the_root_has_reaches_everybody_and_then_all_is_quiet(
+    seed: int, back: bool
+) -> None:
+    world, got, said = dying(seed, 0.3, back)
+    root = world.engine("n1").instance(CHANNEL).template.group.tree.root
+    for node, numbers in got.items():
+        assert numbers == list(range(1, len(numbers) + 1)), node
+        assert root == "n5" or len(numbers) >= len(got[root]), (node, root)
+    assert not {"Missing", "Have", "Parcel", "Gone"}.intersection(said), "nobody asks for ever"
+
+
+def test_more_sources_than_fit_are_refused_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gossamer.templates.reliable.MAX_STREAMS", 2)
+    ctx = FakeContext("m", neighbours="a")
+    template = Reliable(ReliableSettings())
+    for source in "xyz":
+        template.on_parcel(ctx, parcel(source), "a")
+    assert [(each.stamp.node, why) for each, why in ctx.dropped()] == [("z", "too many sources")]  # type: ignore[union-attr]
+    assert template.streams.keys() == {("x", 1), ("y", 1)}
+    ctx.clear()
+    template.on_parcel(ctx, parcel("x", 2), "a")
+    assert ctx.dropped() == [], "those that are here go on"
+
+
+def test_acknowledgements_of_very_many_sources_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    ctx = FakeContext("m", neighbours="a")
+    template = Reliable(ReliableSettings())
+    template.on_open(ctx)
+    template.group.update(ctx, TreeUpdate(1, 1, ("a", "m"), (0, 0), (3, 1)), "a")
+    for source in "stuvx":
+        template.on_parcel(ctx, parcel(source), "a")
+    monkeypatch.setattr("gossamer.templates.reliable.MAX_STREAMS", 2)
+    for source in "stuvx":
+        template.streams[source, 1].begin(1)
+        template.advance(ctx, template.streams[source, 1], "a")
+    ctx.clear()
+    template.on_timer(ctx, "beat")
+    acks = [message for _, message in ctx.sent() if isinstance(message, Acks)]
+    assert [len(each.positions) for each in acks] == [2, 2, 1]
+    assert {position for each in acks for position in each.positions} == {
+        (source, 1, 1, 1) for source in "stuvx"
+    }
 
 
 # one node at a time

@@ -163,6 +163,11 @@ class Stream:
             self._asked[number] = now
         return due
 
+    def expect(self, number: int, window: int) -> None:
+        """Somebody asks for a number: it exists, if it is not too far from what is known to exist."""
+        if number <= self.high + window:
+            self.high = max(self.high, number)
+
     def skip(self, number: int) -> list[Parcel]:
         """What comes before a number will never be delivered; what of it was here."""
         past = [self.held.pop(each) for each in sorted(self.held) if self.next <= each < number]
@@ -171,7 +176,7 @@ class Stream:
 
     def stop(self) -> list[Parcel]:
         """Nobody has what is missing: the stream ends where it is complete; what lies beyond."""
-        self.high = self.reach
+        self.high, self.over = self.reach, 2
         return [self.held.pop(number) for number in sorted(self.held) if number > self.high]
 
     @property

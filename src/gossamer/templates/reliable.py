@@ -353,9 +353,10 @@ class Reliable(Multicast[S]):
         elif stream.over or self._ends(ctx, stream):
             final = stream.over == 2 or (stream.over == 0 and self._stands_in(ctx))
             ctx.send(sender, Gone(stream.address, key[1], final))
-            if stream.over == 1 and number <= stream.high + self.settings.send_window:
-                stream.high = max(stream.high, number)
+            stream.expect(number, self.settings.send_window * (stream.over == 1))
             return False
+        elif not self.begins(ctx, stream):
+            stream.expect(number, self.settings.send_window)
         return True
 
     def find(self, stream: Stream, key: Key, number: int) -> Parcel | None:
@@ -364,8 +365,7 @@ class Reliable(Multicast[S]):
 
     def _ends(self, ctx: Context, stream: Stream) -> bool:
         """Whether nobody further on can have what is not here."""
-        last_hop = self.upstream(ctx, stream) is None and not self.begins(ctx, stream)
-        return last_hop and self.group.current(ctx)
+        return self.upstream(ctx, stream) is None and not self.begins(ctx, stream) and self.group.current(ctx)
 
     def _stands_in(self, ctx: Context) -> bool:
         """Whether this node takes the place of sources that have gone."""

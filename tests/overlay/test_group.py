@@ -1,0 +1,33 @@
+"""The group of a channel, one node at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer.core.context import LINKS, NODES
+from gossamer.core.names import channel_id
+from gossamer.overlay.group import Group, GroupTimes
+from gossamer.overlay.groupwords import TreeUpdate
+from gossamer.overlay.rendezvous import ranking
+from gossamer.testing.fake import CHANNEL, FakeContext
+
+
+def alive(*names: str) -> dict[str, Any]:
+    return dict.fromkeys(names)
+
+
+def test_a_new_root_begins_with_everybody_that_lives_and_does_not_remember_the_dead() -> None:
+    old, here, other = ranking(channel_id(CHANNEL), ("b1", "b2", "b3"), 3)
+    ctx = FakeContext(here, containers={NODES: alive(old, here, other), LINKS: {}})
+    group = Group(GroupTimes(), lambda ctx: None)
+    group.want(ctx, listens=True, publishes=False)
+    group.update(ctx, TreeUpdate(5, 1, (old, other, here), (0, 0, 0), (1, 2, 1)), old)
+    assert group.current(ctx)
+    ctx.containers[NODES] = alive(here, other)
+    group.backbone_changed(ctx)
+    group.timer(ctx, "merge")
+    assert group.tree is not None
+    assert group.tree.root == here
+    assert set(group.tree.nodes) == {here, other}
+    assert old not in group.marks
+    assert group.version > (5, 1)
