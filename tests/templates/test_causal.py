@@ -17,7 +17,7 @@ from gossamer.overlay.cut import AskCut, Cut
 from gossamer.simulator.agents import Reactor
 from gossamer.simulator.models import LinkModel
 from gossamer.simulator.rules import Loss
-from gossamer.simulator.scenario import Channel, Publish, React, Result, Scenario, Subscribe, run
+from gossamer.simulator.scenario import Channel, Churn, Publish, React, Result, Scenario, Subscribe, run
 from gossamer.simulator.topology import Network
 from gossamer.templates.causal import Causal, CausalSettings
 from gossamer.testing.fake import FakeContext, parcel
@@ -221,6 +221,27 @@ def test_at_half_of_all_items_lost_everybody_gets_every_answer_after_its_questio
     result = conversation(seed)
     assert result.published > 60
     assert (result.delivered, result.violations, result.missed) == (result.expected, 0, 0)
+
+
+@pytest.mark.parametrize(("seed", "loss"), [(1, 0.0), (2, 0.2), (3, 0.2)])
+def test_while_everybody_crashes_and_comes_back_nothing_comes_after_what_depends_on_it(
+    seed: int, loss: float
+) -> None:
+    scenario = Scenario(
+        name="storm",
+        network=Network(kind="tree", nodes=10),
+        duration=120.0,
+        link=LinkModel(loss=loss, jitter=0.01),
+        channel=(Channel(CHANNEL, "causal", {"refresh": 5.0}),),
+        publish=(Publish(CHANNEL, 1.0, pick=4, poisson=True, start=10.0, end=90.0),),
+        subscribe=(Subscribe(CHANNEL), Subscribe(CHANNEL, pick=2, join=20.0, stay=20.0, away=10.0)),
+        react=(React(CHANNEL, 0.04, end=90.0),),
+        churn=(Churn(every=60.0, down=8.0, start=15.0, end=90.0),),
+    )
+    result = run(scenario, seed, templates={"causal": Causal})
+    assert result.published > 250
+    assert result.delivered > result.expected / 2
+    assert "causal" not in {each.promise for each in result.examples}, result.examples[:1]
 
 
 def test_an_answer_that_overtakes_its_question_waits_for_it() -> None:

@@ -107,11 +107,12 @@ class Causal(Reliable[S]):
 
     def turn(self, ctx: Context, parcel: Parcel) -> bool:
         """Whether all that a parcel depends on has passed. Own parcels name only what has."""
-        ready = self._ready(ctx, parcel)
+        source, ready = parcel.stamp.key, self._ready(ctx, parcel)
         if ready:
-            self._waits.pop(parcel.stamp.key, None)
-            if self._puzzles.pop(parcel.stamp.key, None) is not None:
-                self._unexplained.pop(parcel.stamp.key, None)
+            self._waits.pop(source, None)
+            solved = self._puzzles.pop(source, None)
+            if solved is not None and parcel.stamp.sequence > self.floor.get(source, 0):
+                self._unexplained.pop(source, None)
         return ready
 
     def _ready(self, ctx: Context, parcel: Parcel) -> bool:
