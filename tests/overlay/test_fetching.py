@@ -32,7 +32,7 @@ class Seat:
         )
         self.fetching = Fetching(self.council)
         self.council.history, self.council.record = H, Record(0, 0, THREE)
-        self.council._stand(self.ctx)
+        self.council.stand(self.ctx)
         self.council.hear(self.ctx, Vote("a", "b", 1, H, self.council.term, True))
         assert self.council.leads
         self.council.propose(self.ctx, Entry(self.council.term, "x", 1, 1))

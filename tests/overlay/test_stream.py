@@ -44,9 +44,9 @@ class AgainstTheModel(RuleBasedStateMachine):
 
     @rule(base=NUMBERS)
     def source_says_where_it_begins(self, base: int) -> None:
-        whole = self.stream.begin(base)
-        skips = base > self._next
-        assert whole == (not skips or not self.delivered)
+        torn, skips = self.stream.torn, base > self._next
+        self.stream.begin(base)
+        assert self.stream.torn == (torn or (skips and bool(self.delivered)))
         if skips:
             self.first = base
             self.came |= set(range(1, base))
@@ -183,7 +183,8 @@ def test_what_others_asked_for_and_the_source_no_longer_keeps_is_not_asked_for()
     stream.add(parcel("s", 7))
     stream.wanted.update({4: {"x"}, 5: {"x"}})
     assert stream.missing(0, PATIENCE, 10) == [6, 4, 5]
-    assert stream.begin(6)
+    stream.begin(6)
+    assert not stream.torn
     assert stream.missing(PATIENCE, PATIENCE, 10) == [6]
 
 
@@ -259,6 +260,21 @@ def test_a_stream_that_was_forgotten_goes_on_where_it_was() -> None:
     assert again.add(parcel("s", 3))
     assert numbers(again) == [3]
     assert streams.ended == {}
+
+
+def test_a_gap_is_told_once_and_only_if_something_follows_it() -> None:
+    streams = Streams()
+    key = ("s", 1)
+    stream = streams.begin(key, "s", 1)
+    stream.add(parcel("s", 1))
+    assert numbers(stream) == [1]
+    stream.begin(5)
+    assert not stream.gap(), "its source may have gone: nothing is missing in between"
+    streams.forget(key)
+    again = streams.begin(key, "s", 0)
+    again.add(parcel("s", 5))
+    assert again.gap()
+    assert not again.gap()
 
 
 def test_of_the_oldest_not_even_a_number_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ import msgspec
 
 from gossamer.core.context import Context
 from gossamer.core.names import NANOSECONDS, nanoseconds
+from gossamer.overlay.candidacy import Candidacy
 from gossamer.overlay.councilwords import (
     Ask,
     Copied,
@@ -84,7 +85,7 @@ class Council:
         self.written = 0
         self._heard = 0
         self._period = 0
-        self._votes: set[Seat] | None = None  # for this node, while it stands
+        self.candidacy: Candidacy | None = None  # while this node stands
         self.leadership: Leadership | None = None
         self._former = ""
         self.lives: dict[str, int] = {}  # of nodes that have answered
@@ -118,7 +119,7 @@ class Council:
             self._sleep(ctx)
 
     def _sleep(self, ctx: Context) -> None:
-        busy = self._votes is not None or (self.leadership is not None and self.leadership.waiting)
+        busy = self.candidacy is not None or (self.leadership is not None and self.leadership.waiting)
         self._period = nanoseconds(self.settings.retry if busy else self.settings.heartbeat)
         ctx.wake("council", self._period / NANOSECONDS)
 
@@ -129,20 +130,21 @@ class Council:
         if self.leadership is not None:
             self.leadership.spread(ctx, again=True)
             self.leadership.steer(ctx)
-        elif self.seated(ctx) and self.time - self._heard > self._patience(ctx):
-            self._stand(ctx)
-        elif self._votes is not None:
-            self._canvass(ctx)
+        elif self.time - self._heard > self._patience(ctx) and (self.seated(ctx) or self.candidacy):
+            self.stand(ctx)
+        elif self.candidacy is not None:
+            self.candidacy.canvass(ctx)
         if self.record is not None:
             self._sleep(ctx)
 
     def _patience(self, ctx: Context) -> int:
         """The better the place of a seat, the earlier it stands; so that seldom two stand at once."""
         live = self.live(ctx)
-        names = ranking(ctx.id, (name for name, _ in self.seats if name in live or name == ctx.node), 99)
+        seats = {name for name, _ in self.seats if name in live or name == ctx.node}
+        names = [*ranking(ctx.id, seats, 99), *ranking(ctx.id, live, 2 * self.settings.seats), ctx.node]
         wait = (names.index(ctx.node) + 1) * 2 * self.settings.heartbeat
         alive = bool(self.leader) and self.leader in live
-        return nanoseconds(wait + (self.settings.patience if alive or self._votes is not None else 0))
+        return nanoseconds(wait + (self.settings.patience if alive or self.candidacy is not None else 0))
 
     # letters
 
@@ -173,41 +175,36 @@ class Council:
         """A later term has begun."""
         self._former = self.leader or self._former
         self.term, self.voted, self.leader = term, "", ""
-        self.leadership = self._votes = None
+        self.leadership = self.candidacy = self._answer = None
 
     # standing for leadership
 
-    def _stand(self, ctx: Context, invited: bool = False) -> None:
+    def stand(self, ctx: Context, invited: bool = False) -> None:
         assert self.record is not None
         self._follow(self.term + 1)
-        self.voted, self._heard, self._votes = ctx.node, self.time, set()
+        self.voted, self._heard, self.candidacy = ctx.node, self.time, Candidacy(self)
         self.keeper.oath(ctx, self, lambda ctx: self._sworn(ctx, invited))
 
     def _sworn(self, ctx: Context, invited: bool) -> None:
-        if self._votes is not None:
-            self._votes.add(self.seat(ctx))
-            self._canvass(ctx, invited)
-            self._count(ctx)
+        candidacy = self.candidacy
+        if candidacy is not None:
+            candidacy.vote(ctx, self.seat(ctx))
+        if candidacy is not None and candidacy is self.candidacy:
+            candidacy.canvass(ctx, invited)
 
-    def _canvass(self, ctx: Context, invited: bool = False) -> None:
-        assert self.record is not None and self._votes is not None  # noqa: PT018
-        index = self.record.last
-        for name in sorted(self._electors(ctx).difference(name for name, _ in self._votes)):
-            self.write(ctx, Ask, name, index, self.record.term(index), invited)
+    def content(self, ctx: Context) -> bool:
+        """Whether there is a leader."""
+        silence = self.time - self._heard
+        return self.leads or (self.leader in self.live(ctx) and silence < nanoseconds(self.settings.patience))
 
-    def _electors(self, ctx: Context) -> set[str]:
-        """Nodes with seats; and, if these have voted and it is not enough, those that would know of later."""
-        names = {name for name, _ in self.seats}
-        if names.issubset(name for name, _ in self._votes or ()):
-            names.update(ranking(ctx.id, self.live(ctx), 2 * self.settings.seats))
-        return names
+    def urge(self, ctx: Context) -> None:
+        """Somebody knows of no council, and perhaps all seats have forgotten: who has none stands too."""
+        if self.record is not None and self.candidacy is None and not self.content(ctx):
+            self.stand(ctx)
 
     def _ask(self, ctx: Context, ask: Ask) -> None:
         """Somebody stands. A node without a record has not lost one in this life, and may vote for any."""
-        content = self.leads or (
-            self.leader in self.live(ctx) and self.time - self._heard < nanoseconds(self.settings.patience)
-        )
-        if content and not ask.invited:
+        if self.content(ctx) and not ask.invited:
             if self.leads and ask.origin not in dict(self.seats):
                 self.welcome_in(ctx, ask.origin)
             return
@@ -219,8 +216,10 @@ class Council:
         if ask.term == self.term and best and self.voted in ("", ask.origin):
             self.voted, self._heard = ask.origin, self.time
             self.keeper.oath(ctx, self, lambda ctx: self._grant(ctx, ask))
-        else:
-            self.write(ctx, Vote, ask.origin, False)
+            return
+        self.write(ctx, Vote, ask.origin, False)
+        if not best and not self.seated(ctx):
+            self.urge(ctx)  # whoever has no seat is asked only then
 
     def _grant(self, ctx: Context, ask: Ask) -> None:
         if (self.term, self.voted) == (ask.term, ask.origin):
@@ -230,23 +229,18 @@ class Council:
         self.lives[vote.origin] = vote.life
         if vote.term > self.term:
             self._follow(vote.term)
-        elif vote.term == self.term and vote.granted and self._votes is not None:
-            self._votes.add((vote.origin, vote.life))
-            self._count(ctx)
+        elif vote.term == self.term and vote.granted and self.candidacy is not None:
+            self.candidacy.vote(ctx, (vote.origin, vote.life))
 
-    def _count(self, ctx: Context) -> None:
-        assert self._votes is not None
-        if 2 * len(self._votes.intersection(self.seats)) > len(self.seats):
-            self._win(ctx)
-        elif {name for name, _ in self._votes}.issuperset(self._electors(ctx)):
-            # too many have forgotten what they knew, and nobody knows more than this node: its record goes on
-            self.history = (max(ctx.now, self.history[0] + 1), ctx.node)
-            assert self.record is not None
-            self.record.append(Entry(self.term, seats=(self.seat(ctx),)))
-            self._win(ctx)
+    def go_on(self, ctx: Context) -> None:
+        """Too many have forgotten, and nobody knows more than this node: its record goes on."""
+        assert self.record is not None
+        self.history = (max(ctx.now, self.history[0] + 1), ctx.node)
+        self.record.append(Entry(self.term, seats=(self.seat(ctx),)))
+        self.win(ctx)
 
-    def _win(self, ctx: Context) -> None:
-        self._votes, self.leader = None, ctx.node
+    def win(self, ctx: Context) -> None:
+        self.candidacy, self.leader = None, ctx.node
         self.leadership = Leadership(self, self._former)
         self._tell_elected(ctx)
         self.propose(ctx, Entry(self.term))
@@ -254,7 +248,7 @@ class Council:
     def _lead(self, ctx: Context, lead: Lead) -> None:
         """The leader wants this node to lead."""
         if lead.term == self.term and self.seated(ctx) and not self.leads:
-            self._stand(ctx, invited=True)
+            self.stand(ctx, invited=True)
             self._sleep(ctx)
 
     # leading
@@ -277,7 +271,7 @@ class Council:
         if copied.term > self.term:
             leads = self.leads
             self._follow(copied.term)
-            self._stand(ctx, invited=True) if leads else None  # whoever stood in vain must not end it
+            self.stand(ctx, invited=True) if leads else None  # whoever stood in vain must not end it
         elif self.leadership is not None:
             self.leadership.copied(ctx, copied)
             self._decide(ctx)
@@ -320,7 +314,7 @@ class Council:
             return
         if copy.term > self.term:
             self._follow(copy.term)
-        self.leader, self._heard, self._votes = copy.origin, self.time, None
+        self.leader, self._heard, self.candidacy = copy.origin, self.time, None
         self.start(ctx)
         known = record.term(copy.index)
         if (known is not None and known != copy.index_term) or copy.index > record.last:
@@ -371,7 +365,7 @@ class Council:
         """A later history ends this one."""
         if history > self.history:
             self.history, self.record, self.leader = history, None, ""
-            self.term, self.voted, self.leadership, self._votes = 0, "", None, None
+            self.term, self.voted, self.leadership, self.candidacy, self._answer = 0, "", None, None, None
 
     def found(self, ctx: Context) -> None:
         """Begin a history later than any that was heard of, with the only seat here.
@@ -381,14 +375,14 @@ class Council:
         self.history = (max(ctx.now, self.history[0] + (APART if self.history[0] else 0)), ctx.node)
         self.term, self.voted = 1, ctx.node
         self._take(Record(self.history[0], 0, (self.seat(ctx),)))
-        self._votes = set()
+        self.candidacy = Candidacy(self)
         self.keeper.oath(ctx, self, lambda ctx: self._sworn(ctx, invited=False))
         self.start(ctx)
 
     def _take(self, record: Record) -> None:
         self.record = record
         self.decided = self.settled = self.written = record.base
-        self.leader, self._heard, self._votes = "", self.time, None
+        self.leader, self._heard, self.candidacy = "", self.time, None
         self.leadership, self.lives = None, {}
         self.keeper.renew(self)
 

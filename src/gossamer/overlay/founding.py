@@ -46,8 +46,7 @@ class Founding:
         none that it follows or leads.
         """
         council = self.council
-        best = ranking(ctx.id, council.live(ctx), 1)
-        return bool(best) and best[0] == ctx.node and not council.leader
+        return not council.content(ctx) and ranking(ctx.id, council.live(ctx), 1) == [ctx.node]
 
     def start(self, ctx: Context) -> None:
         if not self._ticking and self.needed(ctx):
@@ -74,8 +73,10 @@ class Founding:
         unanswered = [name for name in sorted(asked) if name not in self._answers and name in live]
         for name in unanswered:
             council.write(ctx, Found, name)
+        council.urge(ctx)
         if unanswered:
             return
+        council.lives[ctx.node] = council.life(ctx)
         granted, self._answers = all(self._answers.values()), {}
         if granted and all(council.died(seat) for seat in self.known[2]):
             council.hear_of(self.known[0])
@@ -97,6 +98,7 @@ class Founding:
         if granted:
             self._granted = (found.origin, ctx.now)
         self.council.write(ctx, Founded, found.origin, granted, *self.known)
+        self.council.urge(ctx)
 
     def answered(self, ctx: Context, founded: Founded) -> None:
         self.council.lives[founded.origin] = founded.life

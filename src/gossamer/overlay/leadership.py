@@ -108,16 +108,19 @@ class Leadership:
     def steer(self, ctx: Context) -> None:
         """Give seats to those that should have them, one change at a time; leave the lead to the best."""
         council, record = self._council, self._record
-        if record.seated > council.decided and self._before not in ((), record.seats):
-            if any(council.died(seat) for seat in record.seats):
-                council.propose(
-                    ctx, Entry(council.term, seats=self._before)
-                )  # or nothing may ever be decided
+        changing = record.seated > council.decided and self._before not in ((), record.seats)
+        if changing and self._enough(ctx, self._before) and not self._enough(ctx, record.seats):
+            council.propose(ctx, Entry(council.term, seats=self._before))  # or it may never be decided
+            return
+        if 2 * sum(council.died(seat) for seat in record.seats) >= len(record.seats):
+            council.stand(
+                ctx, invited=True
+            )  # too many have forgotten: with the others, a later history begins
             return
         if record.seated > council.decided or record.term(council.decided) != council.term:
             return
         wanted = council.settings.seats
-        live = {name for name in council.live(ctx) if name == ctx.node or not self._silent(name)}
+        live = {name for name in council.live(ctx) if not self._silent(name)}
         if council.keeper.durable:  # whoever is down comes back with its record
             live.update(name for name, _ in record.seats)
         best = ranking(ctx.id, live, 2 * wanted)
@@ -136,9 +139,16 @@ class Leadership:
             if self._match.get(seat) == self._held.get(seat) == record.last:
                 council.write(ctx, Lead, best[0])
 
+    def _enough(self, ctx: Context, seats: Seats) -> bool:
+        """Whether a majority seems to live."""
+        council, live = self._council, {ctx.node, *self._council.live(ctx)}
+        gone = [each for each in seats if council.died(each) or each[0] not in live or self._silent(each[0])]
+        return 2 * len(gone) < len(seats)
+
     def _silent(self, name: str) -> bool:
         """Whether a seat has not answered for too long; whoever has none is thought to live."""
-        if name not in dict(self._record.seats) or self._council.keeper.durable:
+        council = self._council
+        if name == council.leader or name not in dict(self._record.seats) or council.keeper.durable:
             return False
-        silence = self._council.time - self._heard.get(name, self._since)
-        return silence >= nanoseconds(self._council.settings.patience)
+        silence = council.time - self._heard.get(name, self._since)
+        return silence >= nanoseconds(council.settings.patience)

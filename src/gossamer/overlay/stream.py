@@ -30,6 +30,8 @@ class Stream:
         begins there. It is never greater than what a member lacks that the source knows of.
     begun
         Whether anything has been delivered here.
+    torn
+        Whether there is a gap between what was delivered here and what comes next, if anything does.
     high
         The greatest number known to exist.
     held
@@ -59,16 +61,17 @@ class Stream:
         "over",
         "reached",
         "settled",
+        "torn",
         "wanted",
     )
 
-    def __init__(self, address: str, first: int = 0) -> None:
+    def __init__(self, address: str, first: int = 0, life: int = 0) -> None:
         self.address = address
-        self.life = 0
+        self.life = life
         self.next = first
         self.high = max(0, first - 1)
         self.low = self.base = first
-        self.begun = False
+        self.begun = self.torn = False
         self.held: dict[int, Parcel] = {}
         self.behind: dict[str, int | None] = {}
         self.moved: dict[str, int] = {}
@@ -94,8 +97,8 @@ class Stream:
 
     # what arrives
 
-    def begin(self, base: int) -> bool:
-        """The source keeps nothing before this number; False if that leaves a gap in what was delivered.
+    def begin(self, base: int) -> None:
+        """The source keeps nothing before this number, which may leave a gap in what was delivered.
 
         Nobody can have what others asked for before it: they will ask again, and hear so.
         """
@@ -103,12 +106,11 @@ class Stream:
         for number in [each for each in self.wanted if each < self.base]:
             del self.wanted[number]
         if self.next >= base:
-            return True
-        whole = not self.begun
+            return
+        self.torn = self.begun
         self.next = self.low = base
         self.high = max(self.high, base - 1)
         self.held = {number: parcel for number, parcel in self.held.items() if number >= base}
-        return whole
 
     def add(self, parcel: Parcel, asked: bool = False) -> bool:
         """Take a parcel; False if it is a copy and nobody asked for it.
@@ -143,6 +145,12 @@ class Stream:
             self.next += 1
             self.begun = True
             yield self.held[self.next - 1]
+
+    def gap(self) -> bool:
+        """Whether what is delivered next follows a gap; says so once."""
+        gap = self.torn and self.next in self.held
+        self.torn &= not gap
+        return gap
 
     @property
     def reach(self) -> int:
@@ -285,19 +293,26 @@ class Streams(dict[Key, Stream]):
     def __init__(self) -> None:
         super().__init__()
         self.ended: dict[Key, int] = {}
+        self._torn: set[Key] = set()
 
     def begin(self, key: Key, address: str, first: int) -> Stream:
         """A stream that was not here; it goes on where it was forgotten."""
         forgotten = self.ended.pop(key, 0)
-        stream = self[key] = Stream(address, max(first, forgotten))
-        stream.begun, stream.life = bool(forgotten), key[1]
+        stream = self[key] = Stream(address, max(first, forgotten), key[1])
+        stream.begun, stream.torn = bool(forgotten), key in self._torn
+        self._torn.discard(key)
         return stream
 
     def forget(self, key: Key) -> None:
         """Remember of a stream only what comes next; of the oldest not even that."""
-        self.ended[key] = self.pop(key).next
+        stream = self.pop(key)
+        self.ended[key] = stream.next
+        if stream.torn:
+            self._torn.add(key)
         while len(self.ended) > MAX_ENDED:
-            del self.ended[next(iter(self.ended))]
+            oldest = next(iter(self.ended))
+            del self.ended[oldest]
+            self._torn.discard(oldest)
 
     def upto(self, key: Key) -> int:
         """What comes next of a source; 0 if nothing is known."""

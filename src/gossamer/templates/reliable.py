@@ -113,6 +113,8 @@ class Reliable(Multicast[S]):
 
     def advance(self, ctx: Context, stream: Stream, sender: str | None) -> None:
         """Deliver what is next in order."""
+        if stream.gap():
+            ctx.gap(last(stream.address))
         for parcel in stream.ready(lambda parcel: self.turn(ctx, parcel)):
             self.in_order(ctx, parcel, sender)
         self._release(ctx, stream)
@@ -306,8 +308,7 @@ class Reliable(Multicast[S]):
         stream.fresh = True
         if sender != self.upstream(ctx, stream):
             return
-        if have.base and not stream.begin(have.base):
-            ctx.gap(key[0])
+        stream.begin(have.base)
         self.advance(ctx, stream, sender)
         stream.high = max(stream.high, have.high)
         stream.acked = (-1, "")
@@ -319,8 +320,7 @@ class Reliable(Multicast[S]):
         key = (last(missing.source), missing.incarnation)
         stream = self.streams.get(key)
         if stream is None:
-            stream = Stream(missing.source)
-            stream.life = missing.incarnation
+            stream = Stream(missing.source, life=missing.incarnation)
             if self._ends(ctx, stream):
                 ctx.send(sender, Gone(missing.source, missing.incarnation, self._stands_in(ctx)))
             elif key in self.streams.ended:

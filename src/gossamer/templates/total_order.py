@@ -58,6 +58,7 @@ class TotalOrderSettings(ReliableSettings, frozen=True):
 
 
 S = TypeVar("S", bound=TotalOrderSettings)
+NOWHERE = (Entry(0), 0)
 
 
 class TotalOrder(Reliable[S]):
@@ -138,12 +139,9 @@ class TotalOrder(Reliable[S]):
         stamp = parcel.stamp
         if stamp.node[0] == MARK:
             return True
-        place, _ = self.places.get(self.next, (None, 0))
-        return place is not None and (place.source, place.incarnation, place.sequence) == (
-            stamp.source,
-            stamp.incarnation,
-            stamp.sequence,
-        )
+        place, _ = self.places.get(self.next, NOWHERE)
+        wanted = (place.source, place.incarnation, place.sequence)
+        return wanted == (stamp.source, stamp.incarnation, stamp.sequence)
 
     def advance(self, ctx: Context, stream: Stream, sender: str | None) -> None:
         super().advance(ctx, stream, sender)
@@ -378,6 +376,7 @@ class TotalOrder(Reliable[S]):
                 self.council.timer(ctx)
                 self._look(ctx)
                 self._settle(ctx)
+                self._begin(ctx)
             case "found":
                 self.founding.timer(ctx)
                 self._settle(ctx)
