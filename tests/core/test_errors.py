@@ -38,6 +38,7 @@ EXAMPLES: dict[str, tuple[GossamerError, list[str]]] = {
     ),
     "TooLarge": (errors.TooLarge("payload", 9, 8), ["payload", "9", "8", "split it"]),
     "BadEnvelope": (errors.BadEnvelope("attribute 'a'", None, "str or int"), ["'a'", "None", "str or int"]),
+    "BadFilter": (errors.BadFilter("price ~ 10", 6, "an operator"), ["price ~ 10", "7", "~", "an operator"]),
     "NotATree": (errors.NotATree("'a' is joined to itself"), ["'a' is joined to itself"]),
     "ForgedReceipt": (errors.ForgedReceipt("number 3 was altered"), ["number 3", "as it was received"]),
     "StorageError": (

@@ -22,11 +22,12 @@ MAX_LINES = 400
 BELOW_HOSTS = {"overlay", "links", "transports", "announce", "security", "traces", "storage", "catalog"}
 HOSTS = {"runtime", "simulator", "analysis", "pipeline"}
 TOP = {"cli", "whatif"}
-LOW = {"core"} | BELOW_HOSTS
+LOW = {"core", "filters"} | BELOW_HOSTS
 MAY_IMPORT: dict[str, set[str]] = {
     "core": set(),
+    "filters": {"core"},
     **{part: LOW - {part} for part in BELOW_HOSTS},
-    "templates": {"core", "overlay"},
+    "templates": {"core", "filters", "overlay"},
     "runtime": LOW,
     "simulator": LOW,
     "analysis": LOW,
@@ -38,10 +39,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pyspark_gossamer": LOW | {"runtime"},  # other people's pipelines: events in and out
 }
 PIPELINE_CORE = {f"{PACKAGE}.core.trace", f"{PACKAGE}.core.errors"}
-ONLY_MSGSPEC = {"core", "templates"}
+ONLY_MSGSPEC = {"core", "filters", "templates"}
 """Parts that import no third party but msgspec."""
 
-NO_IO = ("core", "links", "overlay", "templates", "announce", "analysis")
+NO_IO = ("core", "filters", "links", "overlay", "templates", "announce", "analysis")
 BANNED_MODULES = frozenset(
     {
         "anyio",

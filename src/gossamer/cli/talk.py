@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 import sys
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, get_args
@@ -16,6 +15,7 @@ from gossamer.cli.node import At, Json, Trusted
 from gossamer.cli.session import DEFAULT_LISTEN, until_stopped
 from gossamer.core.errors import BadEnvelope, NoAnswer, UnknownChannel
 from gossamer.core.event import DEFAULT_PRIORITY, Attributes, Criteria, Envelope, Value, Wishes
+from gossamer.filters.language import parse
 from gossamer.runtime.channel import Channel
 from gossamer.runtime.node import Node, connect
 from gossamer.runtime.subscription import MAX_PENDING, OnFull, ReceivedEvent
@@ -29,8 +29,6 @@ Attribute = Annotated[
 ]
 Priority = Annotated[int, typer.Option(help="0 to 9.")]
 Expiry = Annotated[float | None, typer.Option(help="Seconds after which nobody wants it.")]
-
-OPERATORS = {"==": "=", "=": "=", "!=": "!=", ">=": ">=", "<=": "<=", ">": ">", "<": "<", "^=": "prefix"}
 
 
 def value_of(text: str) -> Value:
@@ -59,14 +57,8 @@ def attributes_of(pairs: list[str] | None) -> Attributes:
 
 
 def criteria_of(conditions: list[str] | None) -> Criteria:
-    """Criteria from texts such as ``price>10``, ``symbol=ACME``, ``name^=Win``."""
-    constraints = []
-    for condition in conditions or ():
-        found = re.fullmatch(r"\s*([\w.-]+)\s*(==|!=|>=|<=|\^=|=|>|<)\s*(.*?)\s*", condition)
-        if not found:
-            raise BadEnvelope("condition", condition, f"NAME, one of {' '.join(OPERATORS)}, VALUE")
-        constraints.append((found[1], OPERATORS[found[2]], value_of(found[3])))
-    return Criteria(*constraints)
+    """Criteria from filters such as ``price>10``, ``name prefix Win`` and ``*(Editor, *, Win*)``."""
+    return Criteria(*(each for text in conditions or () for each in parse(text).constraints))
 
 
 def described(channel: str, event: ReceivedEvent) -> dict[str, Any]:
@@ -176,7 +168,8 @@ async def _open(node: Node, name: str, template: str) -> Channel:
 def sub(
     channel: ChannelName,
     where: Annotated[
-        list[str] | None, typer.Option(help="Condition such as 'price>10'; may be repeated, all must hold.")
+        list[str] | None,
+        typer.Option(help="Filter: 'price>10', '*(Editor, Win*)'; may be repeated, all must hold."),
     ] = None,
     at: At = DEFAULT_LISTEN,
     template: TemplateName = "multicast",

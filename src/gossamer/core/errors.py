@@ -14,6 +14,7 @@
     │   ├── ChannelExists         the channel is there, but with another template or other settings
     │   ├── TooLarge              a payload, envelope or count is over its limit
     │   ├── BadEnvelope           an attribute or a wish has the wrong type or range
+    │   ├── BadFilter             a filter's text cannot be read; names the place in it and says what fits
     │   ├── NotATree              edges that should form a tree do not
     │   ├── ForgedReceipt         a receipt was made up or altered
     │   ├── StorageError          a log on disk cannot be read or written; names file and position
@@ -151,6 +152,16 @@ class BadEnvelope(LocalError):
     def __init__(self, field: str, value: object, rule: str) -> None:
         self.field, self.value, self.rule = field, value, rule
         super().__init__(f"event's {field} is {value!r:.80}: {rule}")
+
+
+class BadFilter(LocalError):
+    """A filter's text cannot be read."""
+
+    def __init__(self, text: str, position: int, rule: str) -> None:
+        self.text, self.position, self.rule = text, position, rule
+        self.found = text[position : position + 20]
+        there = repr(self.found) if self.found else "its end"
+        super().__init__(f"filter {text!r:.120}, position {position + 1}, at {there}: {rule}")
 
 
 class NotATree(LocalError):

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from gossamer.core.errors import BadEnvelope, TooLarge
+from gossamer.core.pattern import Pattern
 
 MAX_PAYLOAD = 8 * 1024 * 1024
 MAX_ATTRIBUTES = 64
@@ -111,23 +112,26 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "prefix": lambda value, wanted: value.startswith(wanted),
     "suffix": lambda value, wanted: value.endswith(wanted),
     "contains": lambda value, wanted: wanted in value,
+    "like": lambda value, pattern: pattern.matches(value),
     "any": lambda value, wanted: True,
 }
 _TEXT_OPERATORS = ("prefix", "suffix", "contains")
 
 Constraint = tuple[str, str, Value]
+Test = tuple[str, Callable[[Any, Any], bool], Any, tuple[type, ...]]
+"""A constraint made ready: name, operator, what that compares with, and the types of values that it takes."""
 
 
 class Criteria:
     """Which envelopes a subscriber wants: every constraint must hold.
 
     ``Criteria(("price", ">", 10.0), symbol="ACME")`` wants events whose attribute *price* is over 10
-    and whose *symbol* is ACME. Operators: ``= != < <= > >= prefix suffix contains any``; ``any`` asks
-    only that the attribute is there. An attribute that is missing or of another kind (a number against
-    a text) does not match. Without constraints everything matches.
+    and whose *symbol* is ACME. Operators: ``= != < <= > >= prefix suffix contains like any``; ``like``
+    takes a pattern (``Win*``), ``any`` asks only that the attribute is there. An attribute that is missing or
+    of another kind (a number against a text) does not match. Without constraints everything matches.
     """
 
-    __slots__ = ("_tests", "constraints")
+    __slots__ = ("constraints", "tests")
 
     def __init__(self, *constraints: Constraint, **equal: Value) -> None:
         self.constraints: tuple[Constraint, ...] = (
@@ -136,11 +140,11 @@ class Criteria:
         )
         if len(self.constraints) > MAX_CONSTRAINTS:
             raise TooLarge("number of constraints", len(self.constraints), MAX_CONSTRAINTS)
-        self._tests = tuple(_test(constraint) for constraint in self.constraints)
+        self.tests = tuple(_test(constraint) for constraint in self.constraints)
 
     def matches(self, attributes: Mapping[str, Value]) -> bool:
         """Whether an envelope with these attributes is wanted."""
-        for name, test, wanted, kinds in self._tests:
+        for name, test, wanted, kinds in self.tests:
             value = attributes.get(name)
             if type(value) not in kinds or not test(value, wanted):
                 return False
@@ -159,7 +163,7 @@ class Criteria:
         return f"Criteria{self.constraints!r}"
 
 
-def _test(constraint: Constraint) -> tuple[str, Callable[[Any, Any], bool], Value, tuple[type, ...]]:
+def _test(constraint: Constraint) -> Test:
     try:
         name, symbol, wanted = constraint
     except (TypeError, ValueError):
@@ -169,5 +173,9 @@ def _test(constraint: Constraint) -> tuple[str, Callable[[Any, Any], bool], Valu
         raise BadEnvelope(f"constraint on {name!r}", symbol, f"one of {' '.join(_OPERATORS)}")
     if symbol in _TEXT_OPERATORS and not isinstance(wanted, str | bytes):
         raise BadEnvelope(f"constraint on {name!r}", wanted, f"{symbol} needs a str or bytes value")
+    if symbol == "like":
+        if not isinstance(wanted, str):
+            raise BadEnvelope(f"constraint on {name!r}", wanted, "like needs a str with a pattern")
+        return name, _OPERATORS[symbol], Pattern(wanted), (str,)
     kinds: tuple[type, ...] = (int, float) if type(wanted) in (int, float) else (type(wanted),)
     return name, _OPERATORS[symbol], wanted, _TYPES if symbol == "any" else kinds
