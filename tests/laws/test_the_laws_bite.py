@@ -62,6 +62,18 @@ def test_input_and_output_planted_in_protocol_logic_is_caught(part: str, planted
     assert checks.input_output(f"gossamer.{part}.planted", f'"""Planted."""\n{planted}\n')
 
 
+@pytest.mark.parametrize("part", ["filters", "analysis"])
+@pytest.mark.parametrize("planted", [*CLOCKS, *DICE, "import numpy as np\nx = np.random.default_rng()"])
+def test_clocks_and_dice_planted_in_pure_functions_are_caught(part: str, planted: str) -> None:
+    assert checks.input_output(f"gossamer.{part}.planted", f'"""Planted."""\n{planted}\n')
+
+
+def test_arrays_are_for_analysis_only() -> None:
+    arrays = "import numpy as np\nfrom numpy.typing import NDArray"
+    assert not checks.input_output("gossamer.analysis.planted", arrays)
+    assert checks.input_output("gossamer.filters.planted", arrays)
+
+
 @pytest.mark.parametrize("part", ["runtime", "simulator", "transports", "traces", "cli"])
 def test_hosts_may_have_clocks(part: str) -> None:
     assert not checks.input_output(f"gossamer.{part}.planted", "import time, asyncio\nasync def f(): ...")

@@ -8,7 +8,7 @@ import sys
 import typer
 from rich.console import Console
 
-from gossamer.cli import audit, demo, node, packages, registry, simulate, sweep, talk
+from gossamer.cli import analyse, audit, demo, node, packages, registry, simulate, sweep, talk
 from gossamer.core.errors import ConfigError, GossamerError
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app.command("request")(talk.request)
 app.command("channels")(node.channels)
 app.add_typer(registry.app, name="registry")
 app.add_typer(packages.app, name="templates")
+app.add_typer(analyse.app, name="analyse")
 app.command("simulate")(simulate.simulate)
 app.command("sweep")(sweep.sweep)
 app.command("audit")(audit.audit)
