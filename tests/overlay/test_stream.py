@@ -262,14 +262,23 @@ def test_a_stream_that_was_forgotten_goes_on_where_it_was() -> None:
     assert streams.ended == {}
 
 
-def test_a_gap_is_told_once_and_only_if_something_follows_it() -> None:
+def test_a_gap_is_told_once() -> None:
+    stream = begun(high=2)
+    assert numbers(stream) == []
+    stream.begin(5)
+    assert stream.gap()
+    assert not stream.gap()
+
+
+def test_of_a_source_that_has_gone_a_gap_is_told_only_if_something_follows_it() -> None:
     streams = Streams()
     key = ("s", 1)
     stream = streams.begin(key, "s", 1)
     stream.add(parcel("s", 1))
     assert numbers(stream) == [1]
     stream.begin(5)
-    assert not stream.gap(), "its source may have gone: nothing is missing in between"
+    stream.over = 1
+    assert not stream.gap()
     streams.forget(key)
     again = streams.begin(key, "s", 0)
     again.add(parcel("s", 5))

@@ -117,6 +117,7 @@ def test_all_seats_crash_at_once_and_the_history_goes_on(seed: int) -> None:
     net = line(seed=seed)
     told: set[Event] = set()
     dice = net.world.dice("crashes")
+    net.publish("a", 1, start=1.0)  # the first is what the seats are found for
     at = 6.0
     for _ in range(3):
         for node in "ad":

@@ -18,7 +18,8 @@ from gossamer.simulator.rules import ClockSkew, Loss, Pause
 from gossamer.simulator.scenario import Channel, Publish, Result, Scenario, Subscribe, build, run
 from gossamer.simulator.topology import Network
 from gossamer.simulator.witness import Witness
-from gossamer.templates.reliable import Reliable, ReliableSettings
+from gossamer.templates.reliable import Reliable
+from gossamer.templates.sources import ReliableSettings
 from gossamer.testing.fake import FakeContext, parcel
 
 from .worlds import CHANNEL, Net

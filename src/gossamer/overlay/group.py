@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
-from gossamer.core.context import LINKS, NODES, TREE, Context
+from gossamer.core.context import CONTACTS, LINKS, NODES, TREE, Context
 from gossamer.core.names import NANOSECONDS, nanoseconds
 from gossamer.core.tree import Tree
 from gossamer.overlay.grouptree import Rooted, packed, span, unpacked
@@ -139,6 +139,11 @@ class Group:
     def current(self, ctx: Context) -> bool:
         """Whether this node is in a tree of the root it knows, and not of one that was."""
         return self.tree is not None and ctx.node in self.tree and self.tree.root == self.root(ctx)
+
+    def lost(self, ctx: Context) -> bool:
+        """Whether this node should have met others, and has not."""
+        contacts = ctx.container(CONTACTS)
+        return bool(contacts) and len(self.live(ctx)) < 2
 
     def neighbours(self, ctx: Context) -> tuple[str, ...]:
         """Who is next to this node in the group's tree."""

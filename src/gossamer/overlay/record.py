@@ -49,8 +49,9 @@ class Record:
         return self._entries[index - self.base - 1]
 
     def entries(self, first: int, count: int) -> tuple[Entry, ...]:
-        """Up to so many entries, from an index on."""
+        """Up to so many entries, from an index on that is not summed up."""
         start = first - self.base - 1
+        assert start >= 0
         return tuple(self._entries[start : start + count])
 
     @property
@@ -73,6 +74,13 @@ class Record:
     def void(self, index: int, decided: int) -> bool:
         """Whether an entry is void, as far as is decided."""
         return self._voids.get(index, decided + 1) <= decided
+
+    def valid(self, first: int, count: int, decided: int) -> tuple[Entry, ...]:
+        """The same entries; those that are void say nothing."""
+        return tuple(
+            Entry(entry.term) if self.void(index, decided) else entry
+            for index, entry in enumerate(self.entries(first, count), first)
+        )
 
     def cut(self, index: int) -> None:
         """Entries after an index are void."""

@@ -146,9 +146,14 @@ class Stream:
             self.begun = True
             yield self.held[self.next - 1]
 
+    @property
+    def waits(self) -> bool:
+        """Whether the next parcel is here, and may not be delivered yet."""
+        return self.next in self.held
+
     def gap(self) -> bool:
-        """Whether what is delivered next follows a gap; says so once."""
-        gap = self.torn and self.next in self.held
+        """Whether there is a gap to tell; once, and if the source has gone only before what follows."""
+        gap = self.torn and (self.waits or not self.over)
         self.torn &= not gap
         return gap
 

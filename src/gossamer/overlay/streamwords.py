@@ -28,12 +28,15 @@ class Missing(Message, frozen=True):
 
 
 class Have(Message, frozen=True):
-    """One hop away from the source: the oldest parcel that it keeps, and the newest there is."""
+    """One hop away from the source: the oldest parcel that it keeps, and the newest there is; or, where the
+    source has gone, that are kept in its place.
+    """
 
     source: Address
     incarnation: Number
     base: Number
     high: Number
+    gone: bool = False
 
 
 class Acks(Message, frozen=True):

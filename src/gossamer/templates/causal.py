@@ -37,7 +37,8 @@ from gossamer.overlay.cut import AskCut, Cut, Puzzle, Wait, remember
 from gossamer.overlay.stream import Key, Stream
 from gossamer.overlay.streamwords import Have
 from gossamer.templates.multicast import on_backbone
-from gossamer.templates.reliable import Reliable, ReliableSettings
+from gossamer.templates.reliable import Reliable
+from gossamer.templates.sources import ReliableSettings
 
 
 class CausalSettings(ReliableSettings, frozen=True):

@@ -3,44 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, TypeVar
-
-from msgspec import Meta
+from typing import TypeVar
 
 from gossamer.core.context import Context
 from gossamer.core.control import on
 from gossamer.core.names import NANOSECONDS, last, nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, Membership
-from gossamer.overlay.grouptree import Rooted
-from gossamer.overlay.stream import Key, Stream, Streams, ranges
+from gossamer.overlay.stream import Key, Stream, ranges
 from gossamer.overlay.streamwords import MAX_ASKED, MAX_STREAMS, Acks, Dropped, Gone, Have, Missing
-from gossamer.templates.multicast import Multicast, MulticastSettings, on_backbone
-
-
-class ReliableSettings(MulticastSettings, frozen=True):
-    """Settings of a reliable channel, on top of those of multicast.
-
-    send_window
-        Parcels of one source that may be on their way; publishing waits for the slowest member beyond it.
-    repair
-        Seconds between requests for the same missing parcel; a little over a round trip of one hop.
-    ack
-        Seconds between acknowledgements; each covers all sources behind one neighbour.
-    laggard
-        Seconds after which a member that does not advance is dropped, and told.
-    """
-
-    send_window: Annotated[int, Meta(ge=2, le=65536)] = 256
-    repair: Annotated[float, Meta(gt=0, le=60)] = 0.2
-    ack: Annotated[float, Meta(gt=0, le=60)] = 0.25
-    laggard: Annotated[float, Meta(gt=0, le=86400)] = 60.0
-
+from gossamer.templates.multicast import on_backbone
+from gossamer.templates.sources import ReliableSettings, Sourced
 
 S = TypeVar("S", bound=ReliableSettings)
 
 
-class Reliable(Multicast[S]):
+class Reliable(Sourced[S]):
     """Multicast with repair: every member that keeps up gets every event of every source, in its order.
 
     Promises: at most once, gap-free and in order per source, from the moment of joining on, for every member
@@ -56,7 +34,6 @@ class Reliable(Multicast[S]):
 
     def __init__(self, settings: S) -> None:
         super().__init__(settings)
-        self.streams = Streams()
         self._sweeping = False
         self.repaired = 0
         """Parcels sent again by this node."""
@@ -65,8 +42,6 @@ class Reliable(Multicast[S]):
         self._near: list[str] = []
         """Who was next to this node at the last beat."""
         self._beat_length = nanoseconds(min(settings.repair, settings.ack))
-        self._time = 0
-        """Nanoseconds of watching; neither a pause nor a wrong clock makes others look slow."""
 
     # parcels
 
@@ -180,29 +155,6 @@ class Reliable(Multicast[S]):
         for parcel in stream.stop():
             ctx.drop(parcel, "its source has gone")
 
-    def begins(self, ctx: Context, stream: Stream) -> bool:
-        """Whether this node is the source, in this life."""
-        return last(stream.address) == ctx.node and stream.life == ctx.incarnation
-
-    def upstream(self, ctx: Context, stream: Stream) -> str | None:
-        """The neighbour towards a source, or towards who stands in for it; None if it begins here."""
-        if self.begins(ctx, stream):
-            return None
-        path = stream.address.split("/")
-        if ctx.node in path[:-1]:
-            return path[path.index(ctx.node) + 1]
-        if not on_backbone(ctx):
-            return ctx.server
-        tree = self.group.tree
-        if tree is None or ctx.node not in tree:
-            return None
-        gone = stream.over or path[0] not in tree
-        return tree.tree.next_hop(ctx.node, self.stand_in(tree) if gone else path[0])
-
-    def stand_in(self, tree: Rooted) -> str:
-        """Who takes the place of a source that has gone."""
-        return tree.root
-
     def _place(self, ctx: Context, key: Key, stream: Stream) -> None:
         """Find who is behind us now, and tell those that are new where the stream begins for them."""
         for neighbour in stream.neighbours(self.hops(ctx, self.upstream(ctx, stream)), self._time):
@@ -210,7 +162,8 @@ class Reliable(Multicast[S]):
 
     def _tell(self, ctx: Context, key: Key, stream: Stream, neighbour: str) -> None:
         if stream.next:
-            ctx.send(neighbour, Have(stream.address, key[1], stream.base, stream.high))
+            have = Have(stream.address, key[1], stream.base, stream.high, bool(stream.over))
+            ctx.send(neighbour, have)
 
     def regrouped(self, ctx: Context) -> None:
         super().regrouped(ctx)
@@ -270,14 +223,15 @@ class Reliable(Multicast[S]):
         for neighbour in stream.laggards(self._time, nanoseconds(self.settings.laggard)):
             self._expel(ctx, key, stream, neighbour)
         self._release(ctx, stream)
-        return (not stream.next and stream.over < 2) or stream.next <= stream.high or stream.waiting
+        lacks = not stream.next and stream.over < 2
+        return lacks or stream.next <= stream.high or stream.waiting or self.lost(ctx)
 
     def _acknowledge(self, ctx: Context, keys: Iterable[Key], reminded: bool = False) -> None:
         """One message per neighbour for all the sources behind it; who is reminded answers in any case."""
         said: dict[str, list[tuple[str, int, int, int]]] = {}
         for key in keys:
             stream = self.streams[key]
-            above, complete = self.upstream(ctx, stream), stream.complete
+            above, complete = self.upstream(ctx, stream), None if self.lost(ctx) else stream.complete
             if complete is None and reminded:
                 complete = 0
             if above is not None and complete is not None and (complete, above) != stream.acked:
@@ -309,6 +263,7 @@ class Reliable(Multicast[S]):
         if sender != self.upstream(ctx, stream):
             return
         stream.begin(have.base)
+        stream.over = stream.over or int(have.gone)
         self.advance(ctx, stream, sender)
         stream.high = max(stream.high, have.high)
         stream.acked = (-1, "")
@@ -362,14 +317,6 @@ class Reliable(Multicast[S]):
     def find(self, stream: Stream, key: Key, number: int) -> Parcel | None:
         """A parcel that somebody behind us lacks."""
         return stream.find(number)
-
-    def _ends(self, ctx: Context, stream: Stream) -> bool:
-        """Whether nobody further on can have what is not here."""
-        return self.upstream(ctx, stream) is None and not self.begins(ctx, stream) and self.group.current(ctx)
-
-    def _stands_in(self, ctx: Context) -> bool:
-        """Whether this node takes the place of sources that have gone."""
-        return self.group.tree is not None and self.stand_in(self.group.tree) == ctx.node
 
     @on(Gone)
     def source_gone(self, ctx: Context, gone: Gone, sender: str) -> None:

@@ -37,7 +37,8 @@ from gossamer.overlay.order import MARK, MAX_PLACES, Order, order_parcel, read_o
 from gossamer.overlay.post import Post, Relay, Relayed
 from gossamer.overlay.stream import Key, Stream
 from gossamer.templates.multicast import on_backbone
-from gossamer.templates.reliable import Reliable, ReliableSettings
+from gossamer.templates.reliable import Reliable
+from gossamer.templates.sources import ReliableSettings
 
 
 class TotalOrderSettings(ReliableSettings, frozen=True):
@@ -145,8 +146,8 @@ class TotalOrder(Reliable[S]):
 
     def advance(self, ctx: Context, stream: Stream, sender: str | None) -> None:
         super().advance(ctx, stream, sender)
-        if self.council.leads and not last(stream.address).startswith(MARK):
-            self._propose(ctx)
+        if not last(stream.address).startswith(MARK):
+            self._propose(ctx) if self.council.leads else self._begin(ctx)
         self.fetching.arrived(ctx)
         self._go_on(ctx, sender)
 
@@ -266,7 +267,7 @@ class TotalOrder(Reliable[S]):
     def _elected(self, ctx: Context) -> None:
         assert self.council.record is not None
         self._proposed = self.council.record.positions()
-        self._told, self._told_number = self.council.record.base, self.council.record.number
+        self._told = 0
         self._propose(ctx)
         self.tell_order(ctx)
 
@@ -282,23 +283,21 @@ class TotalOrder(Reliable[S]):
 
     def decided(self, ctx: Context) -> None:
         """More places are decided."""
-        if self.council.leads:
-            self.tell_order(ctx)
+        self.tell_order(ctx)
 
     def tell_order(self, ctx: Context) -> None:
         """Tell everybody what is decided and kept, unless too much of the order is on its way."""
         council, record, leads = self.council, self.council.record, self.council.leadership
         key = (MARK + ctx.node, ctx.incarnation)
         upto = min(council.decided, leads.told(ctx)) if leads else 0
+        if record is not None and self._told < record.base:  # everybody has heard it from this node before
+            self._told, self._told_number = record.base, record.number
         while record is not None and self._told < upto:
             stream = self.streams.get(key) or self.open(ctx, key, f"{ctx.node}/{key[0]}", 1)
             if len(stream.held) >= self.settings.send_window:
                 return
             first, count = self._told + 1, min(MAX_PLACES, upto - self._told)
-            entries = tuple(
-                Entry(entry.term) if record.void(index, council.decided) else entry
-                for index, entry in enumerate(record.entries(first, count), first)
-            )
+            entries = record.valid(first, count, council.decided)
             order = Order(council.history, council.term, first, self._told_number, entries)
             self._told_number += sum(bool(entry.source) for entry in entries)
             self._told += count
@@ -395,5 +394,6 @@ class TotalOrder(Reliable[S]):
             self._begin(ctx)
 
     def _begin(self, ctx: Context) -> None:
-        if on_backbone(ctx) and self.group.tree is not None:
+        """See to it that there is a council, once parcels wait for their places."""
+        if on_backbone(ctx) and self.group.tree and any(each.waits for each in self.streams.values()):
             self.founding.start(ctx)

@@ -1,0 +1,60 @@
+"""What dispatchers tell each other about filters, and what applications tell the dispatcher of their node."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from gossamer.core.control import Message
+from gossamer.core.event import Criteria
+from gossamer.filters.identity import MAX_IDENTITY
+
+MAX_TOLD = 256
+"""Filters in one message."""
+TOLD_BYTES = 30_000
+"""Bytes of filters in one message, unless a single one is larger."""
+
+Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Filter = tuple[bool, Annotated[bytes, Meta(max_length=MAX_IDENTITY)]]
+"""Whether it is an advertisement, and its identity."""
+Filters = Annotated[tuple[Filter, ...], Meta(max_length=MAX_TOLD)]
+
+
+class Tell(Message, frozen=True):
+    """Filters on my side: what is new and what is gone since an earlier message.
+
+    life, version
+        Of the teller, and of this message.
+    base
+        The version that this one goes on from; 0 is from nothing.
+    knows
+        Life and version of the other's newest message that the teller has, or zeros.
+    """
+
+    life: Number
+    version: Number
+    base: Number
+    knows: tuple[Number, Number]
+    added: Filters
+    dropped: Filters
+
+
+class Told(Message, frozen=True):
+    """I have your message of this life and version, or nothing newer."""
+
+    life: Number
+    version: Number
+
+
+class Advertise(msgspec.Struct, frozen=True):
+    """An application here is going to publish events that meet these criteria."""
+
+    criteria: Criteria
+
+
+class Withdraw(msgspec.Struct, frozen=True):
+    """An application here is not going to publish such events any more."""
+
+    criteria: Criteria

@@ -1,0 +1,83 @@
+"""Where streams come from: what ``reliable`` knows of sources, and who is on the way to them."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar
+
+from msgspec import Meta
+
+from gossamer.core.context import Context
+from gossamer.core.names import last, nanoseconds
+from gossamer.overlay.grouptree import Rooted
+from gossamer.overlay.stream import Stream, Streams
+from gossamer.templates.multicast import Multicast, MulticastSettings, on_backbone
+
+
+class ReliableSettings(MulticastSettings, frozen=True):
+    """Settings of a reliable channel, on top of those of multicast.
+
+    send_window
+        Parcels of one source that may be on their way; publishing waits for the slowest member beyond it.
+    repair
+        Seconds between requests for the same missing parcel; a little over a round trip of one hop.
+    ack
+        Seconds between acknowledgements; each covers all sources behind one neighbour.
+    laggard
+        Seconds after which a member that does not advance is dropped, and told.
+    """
+
+    send_window: Annotated[int, Meta(ge=2, le=65536)] = 256
+    repair: Annotated[float, Meta(gt=0, le=60)] = 0.2
+    ack: Annotated[float, Meta(gt=0, le=60)] = 0.25
+    laggard: Annotated[float, Meta(gt=0, le=86400)] = 60.0
+
+
+S = TypeVar("S", bound=ReliableSettings)
+
+
+class Sourced(Multicast[S]):
+    """Multicast that knows for every source the way back to it; not a template by itself."""
+
+    def __init__(self, settings: S) -> None:
+        super().__init__(settings)
+        self.streams = Streams()
+        self._time = 0
+        """Nanoseconds of watching; neither a pause nor a wrong clock makes others look slow."""
+
+    def begins(self, ctx: Context, stream: Stream) -> bool:
+        """Whether this node is the source, in this life."""
+        return last(stream.address) == ctx.node and stream.life == ctx.incarnation
+
+    def upstream(self, ctx: Context, stream: Stream) -> str | None:
+        """The neighbour towards a source, or towards who stands in for it; None if it begins here."""
+        if self.begins(ctx, stream):
+            return None
+        path = stream.address.split("/")
+        if ctx.node in path[:-1]:
+            return path[path.index(ctx.node) + 1]
+        if not on_backbone(ctx):
+            return ctx.server
+        tree = self.group.tree
+        if tree is None or ctx.node not in tree:
+            return None
+        gone = stream.over or path[0] not in tree
+        return tree.tree.next_hop(ctx.node, self.stand_in(tree) if gone else path[0])
+
+    def stand_in(self, tree: Rooted) -> str:
+        """Who takes the place of a source that has gone."""
+        return tree.root
+
+    def _ends(self, ctx: Context, stream: Stream) -> bool:
+        """Whether nobody further on can have what is not here."""
+        return self.upstream(ctx, stream) is None and not self.begins(ctx, stream) and self.group.current(ctx)
+
+    def _stands_in(self, ctx: Context) -> bool:
+        """Whether this node takes the place of sources that have gone."""
+        return self.group.tree is not None and self.stand_in(self.group.tree) == ctx.node
+
+    def lost(self, ctx: Context) -> bool:
+        """Whether this node has just begun and met nobody of the backbone: who is behind it, it cannot know.
+        As long as others would wait for it, it acknowledges nothing.
+        """
+        young = self._time < nanoseconds(self.settings.laggard)
+        return young and on_backbone(ctx) and self.group.lost(ctx)
