@@ -1,0 +1,116 @@
+"""The history of a real persistent channel: read, followed, and held against what the channel promised."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from gossamer import Role, connect
+from gossamer.core import trace
+from gossamer.pipeline.audit.auditing import audit
+from gossamer.pipeline.reading import survey
+
+from .frames import folder_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CHANNEL, RUN = "orders", "kept"
+SETTINGS = {"seats": 1, "heartbeat": 0.05, "patience": 0.5, "repair": 0.05, "ack": 0.05}
+PATIENCE = 30.0
+
+
+async def life(folder: Path, first: int, end: int) -> None:
+    """A node that publishes numbers on its persistent channel, hears them, and goes."""
+    node = connect(
+        name="keeper",
+        role=Role.BACKBONE,
+        listen="tcp://127.0.0.1:0",
+        state=folder / "state",
+        trace=folder / "traces",
+        run=RUN,
+    )
+    async with node:
+        channel = await node.channel(CHANNEL, template="persistent", settings=SETTINGS)
+        async with channel.subscribe() as events:
+            for number in range(first, end):
+                receipt = await channel.publish(b"%d" % number)
+                channel.flush()
+            await channel.acknowledged(receipt, PATIENCE)
+            heard = [int((await events.next(timeout=PATIENCE)).payload) for _ in range(first, end)]
+    assert heard == list(range(first, end))
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """State and traces of a life with twenty events; others may follow."""
+    folder = tmp_path_factory.mktemp("kept")
+    asyncio.run(life(folder, 1, 21))
+    return folder
+
+
+def test_the_history_of_a_persistent_channel_is_read_and_followed_over_two_lives(
+    spark: SparkSession, kept: Path, tmp_path: Path
+) -> None:
+    log = str(folder_of(kept / "state", CHANNEL))
+    events = spark.read.format("gossamer").load(log)
+    rows = events.orderBy("position", "first").collect()
+    assert [int(row.payload) for row in rows] == list(range(1, 21))
+    assert {(row.channel, row.source) for row in rows} == {(CHANNEL, "keeper")}
+
+    def follow() -> list[int]:
+        stream = spark.readStream.format("gossamer").load(log).select("payload")
+        query = (
+            stream.writeStream.format("parquet")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start(str(tmp_path / "out"))
+        )
+        query.awaitTermination()
+        return sorted(int(row.payload) for row in spark.read.parquet(str(tmp_path / "out")).collect())
+
+    assert follow() == list(range(1, 21))
+    asyncio.run(life(kept, 21, 26))
+    assert follow() == list(range(1, 26))
+
+
+def test_the_trace_of_a_persistent_channel_is_durable_until_a_delivery_is_taken_out(
+    spark: SparkSession, kept: Path, tmp_path: Path
+) -> None:
+    outcome = audit(spark, survey(str(kept / "traces")))
+    judged = {each.promise: (each.judged, each.violations) for each in outcome.verdicts}
+    assert (outcome.word, judged["durable"]) == ("passed", (True, 0))
+
+    planted = tmp_path / f"run={RUN}"
+    planted.mkdir()
+    lives = 0
+    for file in (kept / "traces" / f"run={RUN}").iterdir():
+        if file.suffix == ".parquet":
+            _without_a_delivery(file, planted / file.name)
+            lives += 1
+        else:
+            (planted / file.name).write_bytes(file.read_bytes())
+    outcome = audit(spark, survey(str(tmp_path)))
+    broken = [each for each in outcome.violations if each.promise == "durable"]
+    assert outcome.code == 1
+    assert len({each.incarnation for each in broken}) == len(broken) == lives, "one each"
+    assert {(each.node, each.expected.split(" at ")[0]) for each in broken} == {("keeper", "the parcel")}
+
+
+def _without_a_delivery(file: Path, copy: Path) -> None:
+    """The third delivery becomes something that proves nothing, so that no row is missing."""
+    table = pq.read_table(file, partitioning=None)
+    delivered = pc.and_(
+        pc.equal(table["action"], trace.DELIVERED), pc.equal(table["channel"], CHANNEL)
+    ).to_pylist()
+    third = [row for row, yes in enumerate(delivered) if yes][2]
+    actions = table["action"].to_pylist()
+    actions[third] = trace.RECEIVED
+    index = table.schema.get_field_index("action")
+    pq.write_table(table.set_column(index, "action", pa.array(actions)), copy)
