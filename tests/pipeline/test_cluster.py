@@ -1,4 +1,4 @@
-"""A real cluster on loopback, a standalone master and two workers, finds what one process finds."""
+"""A real cluster on loopback, a standalone master and two workers, does what one process does."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+import pytest
 
 from gossamer.pipeline.audit.auditing import audit
 from gossamer.pipeline.reading import survey
+from gossamer.pipeline.simulations import Simulation
+from gossamer.pipeline.sweep import FAILED, ROWS, TRACES, WORKING, carry_out, grid, task
+from gossamer.simulator.scenario import load
+from gossamer.traces.writer import read
 
-from .cluster import cluster, environment
+from .cluster import cluster, environment, quick_flags
 from .stories import STORIES
 from .test_auditing import written
 
@@ -21,29 +26,87 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PATIENCE = 300
+SCENARIO = """
+name = "small"
+duration = 2.0
+
+[network]
+kind = "tree"
+nodes = 3
+
+[[channel]]
+name = "news"
+template = "multicast"
+
+[[publish]]
+channel = "news"
+rate = 20.0
+
+[[subscribe]]
+channel = "news"
+"""
 
 
-def test_a_cluster_finds_what_one_process_finds(spark: SparkSession, tmp_path: Path) -> None:
-    traces = tmp_path / "traces"
+class Far(NamedTuple):
+    """What came of an audit and a sweep on a cluster: exit codes and what was printed."""
+
+    folder: Path
+    audit: tuple[int, str]
+    sweep: tuple[int, str]
+    workers: set[str]
+
+
+@pytest.fixture(scope="module")
+def far(tmp_path_factory: pytest.TempPathFactory) -> Far:
+    folder = tmp_path_factory.mktemp("far")
     for name in ("gap", "twice", "answers"):
-        written(traces, STORIES[name])
-    alone = audit(spark, survey(str(traces)))
-    with cluster(tmp_path / "cluster") as master:
-        command = [
-            sys.executable,
-            "-m",
-            "gossamer.cli.main",
-            "audit",
-            str(traces),
-            "--json",
-            "--master",
-            master,
-        ]
+        written(folder / "traces", STORIES[name])
+    scenario = folder / "small.toml"
+    scenario.write_text(SCENARIO)
+    change = ["--set", "link.loss=0,0.5", "--seeds", "1..2"]
+    commands = [
+        ["audit", str(folder / "traces")],
+        ["sweep", str(scenario), "--out", str(folder / "out"), *change],
+    ]
+    with cluster(folder / "cluster") as master:
+        script = str(Path(__file__).with_name("far.py"))
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=PATIENCE, check=False, env=environment()
+            [sys.executable, script, master, quick_flags(), json.dumps(commands)],
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
         )
-    assert done.stdout, done.stderr
-    told = json.loads(done.stdout)
+        workers = {path.parent.parent.name for path in folder.glob("cluster/work*/app-*/*")}
+    assert done.returncode == 0, done.stderr
+    audited, swept = json.loads(done.stdout)
+    return Far(folder, tuple(audited), tuple(swept), workers)
+
+
+def test_a_cluster_finds_what_one_process_finds(spark: SparkSession, far: Far) -> None:
+    alone = audit(spark, survey(str(far.folder / "traces")))
+    code, said = far.audit
+    told = json.loads(said)
     assert told.pop("result") == "violated"
     assert told == json.loads(msgspec.json.encode(alone))
-    assert done.returncode == alone.code == 1
+    assert code == alone.code == 1
+
+
+def test_two_workers_of_a_cluster_make_the_rows_and_traces_that_one_process_makes(far: Far) -> None:
+    code, said = far.sweep
+    assert code == 0, said
+    assert far.workers == {"work0", "work1"}
+    near = far.folder / "near"
+    for name in (ROWS, TRACES, FAILED, WORKING, "scratch"):
+        (near / name).mkdir(parents=True)
+    simulation = Simulation(load(far.folder / "small.toml"))
+    configurations = grid({"link.loss": [0, 0.5], "replicate": [1, 2]})
+    for configuration, row in zip(configurations, json.loads(said)["rows"], strict=True):
+        one = task(configuration, simulation, 0)
+        assert carry_out(one, simulation, near, near / "scratch") == ""
+        place = f"{ROWS}/{one.key}.parquet"
+        assert (near / place).read_bytes() == (far.folder / "out" / place).read_bytes()
+        assert row["configuration"] == one.key
+        trace = f"{TRACES}/run={one.key}"
+        assert read(near / trace).equals(read(far.folder / "out" / trace))

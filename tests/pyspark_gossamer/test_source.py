@@ -146,7 +146,7 @@ def test_traces_are_what_the_writer_wrote(spark: SparkSession, tmp_path: Path) -
 
 def test_a_stream_goes_on_from_its_checkpoint(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
     def follow() -> list[int]:
-        events = spark.readStream.format("gossamer").option("maxRows", "20").load(str(folder))
+        events = spark.readStream.format("gossamer").option("maxRows", "30").load(str(folder))
         query = (
             events.writeStream.format("parquet")
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -155,7 +155,7 @@ def test_a_stream_goes_on_from_its_checkpoint(spark: SparkSession, folder: Path,
         )
         query.awaitTermination()
         sizes = [progress["numInputRows"] for progress in query.recentProgress]
-        assert max(sizes) <= 20
+        assert max(sizes) <= 30
         return numbers(spark.read.parquet(str(tmp_path / "out")))
 
     with Log(folder) as log:

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from gossamer.cli.audit import pipeline, spark_for
 from gossamer.cli.node import Json
 from gossamer.cli.talk import value_of
 from gossamer.core.errors import ConfigError
@@ -78,9 +79,9 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Run a scenario under many settings; exit code 1 if a promise was broken or a run failed."""
-    from gossamer.pipeline.session import session  # Spark is heavy; only who sweeps pays for it
-    from gossamer.pipeline.simulations import REPLICATE, Simulation
-    from gossamer.pipeline.sweep import grid, run_sweep
+    with pipeline():  # Spark is heavy; only who sweeps pays for it
+        from gossamer.pipeline.simulations import REPLICATE, Simulation
+        from gossamer.pipeline.sweep import grid, run_sweep
 
     simulation = Simulation(load(scenario), traces)
     settings = settings_of(change)
@@ -90,11 +91,8 @@ def sweep(
         raise ConfigError(f"{len(configurations)} configurations; at most {MAX_CONFIGURATIONS}", key="--set")
     for each in configurations[:: len(numbers)]:
         simulation.vary(each)  # a bad setting fails here, before Spark starts
-    spark = session(master, name="gossamer sweep")
-    try:
+    with spark_for(master, 0) as spark:  # Java has little to do here
         done = run_sweep(spark, configurations, simulation, out, seed=seed)
-    finally:
-        spark.stop()
     rows = done.table.to_pylist()
     broken = sum(row["violations"] for row in rows)
     if as_json:
