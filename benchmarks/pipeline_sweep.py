@@ -33,7 +33,7 @@ from gossamer.pipeline.sweep import grid, run_sweep, task
 from gossamer.simulator.scenario import run
 from gossamer.simulator.script import Channel, Publish, Scenario, Subscribe
 from gossamer.simulator.topology import Network
-from gossamer.traces.writer import SCHEMA, TraceWriter
+from gossamer.traces.writer import FORM, SCHEMA, TraceWriter
 from pyspark_gossamer.source import DefaultSource, TraceReader
 
 RUNS = 24
@@ -185,7 +185,7 @@ def _traces(folder: Path) -> None:
             else:
                 columns[field.name] = np.arange(first, first + size)
         table = pa.Table.from_pydict(columns, schema=SCHEMA)
-        pq.write_table(table, begun / f"world-{number + 1:06d}.parquet", compression="zstd")
+        pq.write_table(table, begun / f"world-{number + 1:06d}.parquet", **FORM)
 
 
 # clusters
