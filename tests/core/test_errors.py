@@ -39,6 +39,7 @@ EXAMPLES: dict[str, tuple[GossamerError, list[str]]] = {
     "TooLarge": (errors.TooLarge("payload", 9, 8), ["payload", "9", "8", "split it"]),
     "BadEnvelope": (errors.BadEnvelope("attribute 'a'", None, "str or int"), ["'a'", "None", "str or int"]),
     "BadFilter": (errors.BadFilter("price ~ 10", 6, "an operator"), ["price ~ 10", "7", "~", "an operator"]),
+    "NotAdvertised": (errors.NotAdvertised({"a": 1}, 2), ["'a': 1", "2 advertisements", "advertise such"]),
     "NotATree": (errors.NotATree("'a' is joined to itself"), ["'a' is joined to itself"]),
     "ForgedReceipt": (errors.ForgedReceipt("number 3 was altered"), ["number 3", "as it was received"]),
     "StorageError": (

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from gossamer.core.errors import ProtocolError
 from gossamer.core.event import Criteria, Value
 from gossamer.filters import index as indexing
-from gossamer.filters.index import Index, identity
+from gossamer.filters.identity import identity, restored
+from gossamer.filters.index import Index
 from gossamer.filters.language import event, named, typed
 
 numbers = st.sampled_from([0, 1, 1.5, 2, 2**53 + 1, float("nan"), float("inf")])
@@ -109,6 +112,21 @@ def test_two_holders_of_one_filter_are_two_and_one_may_go() -> None:
 
 def test_filters_that_look_alike_and_are_not_are_kept_apart() -> None:
     assert len({identity(Criteria(a=value)) for value in (1, True, "1", b"1", 1.5)}) == 5
+
+
+@given(filters)
+def test_a_filter_is_made_again_from_its_identity(criteria: Criteria) -> None:
+    again = restored(identity(criteria))
+    assert identity(again) == identity(criteria)
+    assert len(again.constraints) == len(criteria.constraints)
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"", b"\xc1", b"\x91\x92\xa1a\xa1=", b"\x91\x93\xa1a\xa1~\x01", b"\x91" * 5000]
+)
+def test_what_is_no_filter_is_refused(garbage: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        restored(garbage)
 
 
 def test_few_of_many_filters_are_tried() -> None:

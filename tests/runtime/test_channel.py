@@ -16,6 +16,7 @@ from gossamer import (
     Full,
     Limits,
     NoAnswer,
+    NotAdvertised,
     ReceivedEvent,
     TooLarge,
     Wishes,
@@ -24,6 +25,29 @@ from gossamer import (
 from gossamer.core.event import MAX_PAYLOAD
 
 from .parties import SOON, client, host_of, rest, server, strand_of, stuff, take, turns
+
+# content
+
+
+async def test_a_channel_that_dispatches_by_advertisements_refuses_what_was_not_advertised() -> None:
+    async with server() as node, client(node, "phone") as phone:
+        settings = {"propagation": "advertisement"}
+        here = await node.channel("prices", "dispatch", settings)
+        there = await phone.channel("prices")
+        async with here.subscribe(Criteria(("price", ">", 10))) as events:
+            with pytest.raises(NotAdvertised):
+                await there.publish(b"", Envelope({"price": 11}))
+            await there.advertise(Criteria(("price", "any", 0)))
+            await there.wait_matching(timeout=SOON)
+            await there.publish(b"low", Envelope({"price": 9}))
+            await there.publish(b"high", Envelope({"price": 11}))
+            assert (await events.next(timeout=SOON)).payload == b"high"
+        await there.withdraw(Criteria(("price", "any", 0)))
+        with pytest.raises(NotAdvertised):
+            await there.publish(b"", Envelope({"price": 11}))
+        with pytest.raises(BadEnvelope):
+            await there.advertise("price > 10")  # type: ignore[arg-type]
+
 
 # publishing on one node
 

@@ -15,6 +15,7 @@
     │   ├── TooLarge              a payload, envelope or count is over its limit
     │   ├── BadEnvelope           an attribute or a wish has the wrong type or range
     │   ├── BadFilter             a filter's text cannot be read; names the place in it and says what fits
+    │   ├── NotAdvertised         an event is outside what was advertised for its channel
     │   ├── NotATree              edges that should form a tree do not
     │   ├── ForgedReceipt         a receipt was made up or altered
     │   ├── StorageError          a log on disk cannot be read or written; names file and position
@@ -37,7 +38,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import ClassVar
 
@@ -162,6 +163,19 @@ class BadFilter(LocalError):
         self.found = text[position : position + 20]
         there = repr(self.found) if self.found else "its end"
         super().__init__(f"filter {text!r:.120}, position {position + 1}, at {there}: {rule}")
+
+
+class NotAdvertised(LocalError):
+    """An event is outside what was advertised for its channel."""
+
+    def __init__(self, attributes: Mapping[str, object], advertised: int) -> None:
+        self.attributes, self.advertised = dict(attributes), advertised
+        has = (
+            f"none of the {advertised} advertisements here has it"
+            if advertised
+            else "nothing is advertised here"
+        )
+        super().__init__(f"event with {self.attributes!r:.120}: {has}; advertise such events first")
 
 
 class NotATree(LocalError):

@@ -25,6 +25,7 @@ class Instance:
         self.context = context
         self.template = template
         self.sealer = sealer
+        sealer.admit = template.admit if template.content_based else None
         self.matching = False
         self.obstacle: str | None = None
         self.answers = Seen()

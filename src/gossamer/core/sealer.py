@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gossamer.core.errors import TooLarge
 from gossamer.core.event import MAX_PAYLOAD, NO_ENVELOPE, NO_WISHES, Attributes, Envelope, Wishes
 from gossamer.core.names import channel_id
@@ -41,11 +43,14 @@ class Sealer:
         "_open",
         "_sequence",
         "_size",
+        "admit",
         "limit",
     )
 
     def __init__(self, channel: str, incarnation: int, notary: Notary, limit: int = PARCEL_BYTES) -> None:
         self.limit = limit
+        self.admit: Callable[[Attributes], None] | None = None
+        """Raises if an event may not be published; with it, events of one parcel have the same attributes."""
         self._channel = channel_id(channel)
         self._incarnation = incarnation
         self._notary = notary
@@ -74,10 +79,15 @@ class Sealer:
         """Accept an event; its number."""
         if len(payload) > MAX_PAYLOAD:
             raise TooLarge("payload", len(payload), MAX_PAYLOAD)
+        if self.admit is not None:
+            self.admit(attributes or {})
         size = len(payload) + EVENT_OVERHEAD + (_size(attributes) if attributes else 1)
         group = self._open
         if group is not None and (
-            group.wishes != wishes or self._size + size > self.limit or len(group.payloads) >= MAX_EVENTS
+            group.wishes != wishes
+            or (self.admit is not None and (group.attributes or [None])[-1] != (attributes or None))
+            or self._size + size > self.limit
+            or len(group.payloads) >= MAX_EVENTS
         ):
             self._close(group)
             group = None

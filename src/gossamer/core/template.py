@@ -24,6 +24,7 @@ from gossamer.core.context import Context
 from gossamer.core.control import Message, handlers_of
 from gossamer.core.effect import Report
 from gossamer.core.errors import ConfigError, ProtocolError
+from gossamer.core.event import Attributes
 from gossamer.core.names import Role
 from gossamer.core.parcel import Parcel
 from gossamer.core.trace import EXPIRED
@@ -72,6 +73,8 @@ class Template(Generic[S]):
     """Words for what is promised; checkers and audits hold a run against them."""
     local: ClassVar[bool] = False
     """Whether events never leave the node where they were published."""
+    content_based: ClassVar[bool] = False
+    """Whether attributes say where parcels go: all events of one have the same, and ``admit`` is asked."""
     watches: ClassVar[tuple[str, ...]] = ()
     """Containers whose changes ``on_container`` wants to hear of."""
 
@@ -91,6 +94,9 @@ class Template(Generic[S]):
 
     def on_open(self, ctx: Context) -> None:
         """The channel has come to this node."""
+
+    def admit(self, attributes: Attributes) -> None:
+        """Raise if an event with these attributes may not be published; content-based templates only."""
 
     def on_publish(self, ctx: Context, parcel: Parcel) -> None:
         """An application here published."""

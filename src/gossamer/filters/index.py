@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
-import msgspec
-
 from gossamer.core.event import Criteria, Value
 from gossamer.filters.finders import (
     HIGHEST,
@@ -25,6 +23,7 @@ from gossamer.filters.finders import (
     Ranges,
     Unlike,
 )
+from gossamer.filters.identity import identity
 from gossamer.filters.values import BOUNDS, Condition, Kind, conditions, pieces
 
 HANDFUL = 8
@@ -76,11 +75,6 @@ class Index(Generic[Holder]):
                     found |= entry.holders
             nodes.extend(node.met(event))
         return found
-
-
-def identity(criteria: Criteria) -> bytes:
-    """Equal for filters that say the same, in whatever order."""
-    return b"".join(sorted(map(msgspec.msgpack.encode, criteria.constraints)))
 
 
 class Step(NamedTuple):

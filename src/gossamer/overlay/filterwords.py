@@ -42,10 +42,11 @@ class Tell(Message, frozen=True):
 
 
 class Told(Message, frozen=True):
-    """I have your message of this life and version, or nothing newer."""
+    """An answer to your message of this life and version: the newest of that life that I have."""
 
     life: Number
     version: Number
+    has: Number
 
 
 class Advertise(msgspec.Struct, frozen=True):

@@ -84,18 +84,22 @@ class Telling:
         out.pending = Tell(ctx.incarnation, self._version, out.version, (0, 0), tuple(new), tuple(gone))
 
     def told(self, ctx: Context, told: Told, sender: str) -> None:
-        """A neighbour has a message, or lacks the one before."""
+        """A neighbour has the message that is on its way, or lacks the one before it."""
         out = self._out.get(sender)
-        if out is None or told.life != ctx.incarnation or out.pending is None:
+        if out is None or out.pending is None:
             return
-        if told.version == out.pending.version:
+        if (told.life, told.version) != (ctx.incarnation, out.pending.version):
+            return  # an answer to an earlier message, which says nothing about now
+        if told.has == told.version:
             out.known, out.version, out.pending, out.after = out.after, told.version, None, {}
-        elif told.version != out.version:
+        else:
             self.begin(sender)
 
     def hear(self, ctx: Context, tell: Tell, sender: str) -> tuple[Table, Table]:
         """A neighbour tells; what is new and what is gone. Raises ProtocolError if it makes no sense."""
         said = self.said.get(sender)
+        if said is not None and tell.life < said.life:
+            return {}, {}  # of an earlier life, on its way for long
         known = Incoming(tell.life) if said is None or said.life != tell.life else said
         before = said.table if said else {}
         if tell.version > known.version and tell.base in (0, known.version):
@@ -106,14 +110,15 @@ class Telling:
             if len(table) > MAX_FILTERS:
                 raise ProtocolError("message.added", len(table), f"at most {MAX_FILTERS} filters in all")
             known = self.said[sender] = Incoming(tell.life, tell.version, table)
-        self._check(ctx, tell, sender)
-        ctx.send(sender, Told(tell.life, known.version))
+            if tell.base == 0:
+                self._check(ctx, tell, sender)
+        ctx.send(sender, Told(tell.life, tell.version, known.version))
         after = self.said[sender].table if sender in self.said else {}
         added = {key: each for key, each in after.items() if key not in before}
         return added, {key: each for key, each in before.items() if key not in after}
 
     def _check(self, ctx: Context, tell: Tell, sender: str) -> None:
-        """Begin from nothing if a neighbour has not what this node thinks it has."""
+        """A neighbour has begun: begin too, unless it still has what this node thinks it has."""
         out = self._out.get(sender)
         if out is not None and out.version:
             versions = (out.version, out.pending.version if out.pending else 0)

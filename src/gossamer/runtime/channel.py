@@ -16,6 +16,7 @@ from gossamer.core.receipt import Receipt, Stamp
 from gossamer.core.sealer import HEADER_ALLOWANCE
 from gossamer.core.template import DURABLE
 from gossamer.overlay.directory import Entry
+from gossamer.overlay.filterwords import Advertise, Withdraw
 from gossamer.overlay.replay import HistoryWish, MoreHistory
 from gossamer.runtime.subscription import MAX_PENDING, Callback, OnFull, ReceivedEvent, Subscription
 
@@ -169,6 +170,24 @@ class Channel:
             raise NoAnswer(f"waiting for subscribers of {self.name!r}", timeout or 0) from None
         if self._host.closed:
             raise Closed(f"channel {self.name!r}")
+
+    async def advertise(self, criteria: Criteria) -> None:
+        """Say which events are going to be published here, before the first of them.
+
+        Needed on channels that propagate by advertisements; templates that do not look at attributes take no
+        notice. Two that are equal need two withdrawals.
+        """
+        await self._offer(Advertise(criteria))
+
+    async def withdraw(self, criteria: Criteria) -> None:
+        """Take an advertisement back."""
+        await self._offer(Withdraw(criteria))
+
+    async def _offer(self, offer: Advertise | Withdraw) -> None:
+        if not isinstance(offer.criteria, Criteria):
+            raise BadEnvelope("advertisement", offer.criteria, "a Criteria object")
+        if self._instance.template.content_based:
+            await self._host.ask(self.name, offer)
 
     # subscribing
 

@@ -169,13 +169,21 @@ class Dispatch(Template[DispatchSettings]):
         self._settle(ctx)
 
     def on_call(self, ctx: Context, call: int, request: Any) -> None:
-        match request:
-            case Advertise(criteria):
-                self._use((True, identity(criteria)), criteria)
-            case Withdraw(criteria):
-                self._disuse((True, identity(criteria)))
-        self._settle(ctx)
+        if isinstance(request, Advertise):
+            self.advertise(ctx, request.criteria)
+        elif isinstance(request, Withdraw):
+            self.withdraw(ctx, request.criteria)
         ctx.reply(call)
+
+    def advertise(self, ctx: Context, criteria: Criteria) -> None:
+        """Applications here are going to publish events that meet these criteria."""
+        self._use((True, identity(criteria)), criteria)
+        self._settle(ctx)
+
+    def withdraw(self, ctx: Context, criteria: Criteria) -> None:
+        """One application here is not going to publish such events any more."""
+        self._disuse((True, identity(criteria)))
+        self._settle(ctx)
 
     def _use(self, key: Key, criteria: Criteria) -> None:
         self._uses[key] += 1
