@@ -59,6 +59,7 @@ class Stream:
         "moved",
         "next",
         "over",
+        "placed",
         "reached",
         "settled",
         "torn",
@@ -92,6 +93,8 @@ class Stream:
         """1 if the source has gone, and another stands in for it; 2 if nobody has what is not here."""
         self.kept: dict[int, Parcel] = {}
         """Parcels from before ``next`` that others asked for, the latest of them."""
+        self.placed: tuple[str | None, list[str]] = ("", [])
+        """Whom it came from and who was near when those behind us were last looked up."""
         self._asked: dict[int, int] = {}
         self._told: dict[str, int] = {}
 
@@ -167,7 +170,7 @@ class Stream:
 
     def missing(self, now: int, patience: int, limit: int) -> list[int]:
         """Numbers to ask for: holes and what others asked for, each again only after a while."""
-        if not self.next:
+        if not self.next or (self.next > self.high and not self.wanted):
             return []
         numbers = [number for number in range(self.next, self.high + 1) if number not in self.held]
         numbers += [number for number in sorted(self.wanted) if number < self.next and not self.find(number)]
@@ -241,6 +244,12 @@ class Stream:
             lowest = min(lowest, number)
         return lowest
 
+    @property
+    def due(self) -> bool:
+        """Whether there is something to release."""
+        complete = self.complete
+        return complete is not None and complete >= self.low
+
     def release(self) -> Parcel | None:
         """Forget parcels that we and all behind us have; the last of them."""
         complete, gone = self.complete, None
@@ -290,6 +299,12 @@ class Stream:
         self.expelled.add(name)
         for known in (self.behind, self.moved, self.reached, self._told):
             known.pop(name, None)
+
+    def readmit(self, name: str) -> None:
+        """Wait for a neighbour again that has caught up."""
+        if name in self.expelled:
+            self.expelled.remove(name)
+            self.placed = ("", [])
 
 
 class Streams(dict[Key, Stream]):

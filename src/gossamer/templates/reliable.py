@@ -100,6 +100,8 @@ class Reliable(Sourced[S]):
 
     def _release(self, ctx: Context, stream: Stream) -> None:
         """Forget what all behind us have; the source itself thereby moves the beginning, once it is heard."""
+        if not stream.due:
+            return
         if self.upstream(ctx, stream) is not None:
             stream.release()
         elif self.group.current(ctx) if on_backbone(ctx) else self.ready(ctx):
@@ -210,8 +212,10 @@ class Reliable(Sourced[S]):
 
     def _beat(self, ctx: Context, key: Key, stream: Stream) -> bool:
         """Whatever one stream needs; whether it will need more."""
-        self._place(ctx, key, stream)
         above = self.upstream(ctx, stream)
+        if stream.placed != (above, self._near):
+            stream.placed = (above, self._near)
+            self._place(ctx, key, stream)
         if above is not None:
             numbers = stream.missing(self._time, nanoseconds(self.settings.repair), MAX_ASKED)
             if numbers or not (stream.next or stream.over == 2):
@@ -231,9 +235,10 @@ class Reliable(Sourced[S]):
         said: dict[str, list[tuple[str, int, int, int]]] = {}
         for key in keys:
             stream = self.streams[key]
-            above, complete = self.upstream(ctx, stream), None if self.lost(ctx) else stream.complete
+            complete = None if self.lost(ctx) else stream.complete
             if complete is None and reminded:
                 complete = 0
+            above = self.upstream(ctx, stream) if complete is not None else None
             if above is not None and complete is not None and (complete, above) != stream.acked:
                 stream.acked = (complete, above)
                 said.setdefault(above, []).append((*key, complete, stream.reach))
@@ -251,7 +256,7 @@ class Reliable(Sourced[S]):
             stream = self.streams.get((source, incarnation))
             if stream is not None:
                 if number >= stream.low - 1:
-                    stream.expelled.discard(sender)
+                    stream.readmit(sender)
                 stream.hear(sender, number, own, self._time)
                 self._release(ctx, stream)
 
