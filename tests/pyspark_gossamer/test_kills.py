@@ -48,8 +48,11 @@ def workers(process: int) -> list[int]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    while not condition():
+    for _ in range(6000):
+        if condition():
+            return
         threading.Event().wait(0.02)
+    raise AssertionError("it never came to that")
 
 
 def ended(query: StreamingQuery) -> bool:
