@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gossamer.core.event import Constraint, Criteria, Value
 from gossamer.filters.language import event, named, typed
-from gossamer.filters.relations import compatible, covers, matches
+from gossamer.filters.relations import compatible, covers, matches, witness
 
 from . import domains
 
@@ -81,6 +81,13 @@ MIXED_EVENTS = [
 @given(st.lists(MIXED, max_size=3), st.lists(MIXED, max_size=3))
 def test_of_several_attributes_of_all_kinds(wide: Constraints, narrow: Constraints) -> None:
     check(wide, narrow, MIXED_EVENTS)
+
+
+@given(lists(domains.likes | domains.affixes | domains.orders) | lists(domains.number_constraints))
+def test_a_witness_meets_its_filter_and_is_missing_only_where_nothing_does(own: Constraints) -> None:
+    criteria = Criteria(*own)
+    found = witness(criteria)
+    assert criteria.matches(found) if found is not None else not compatible(criteria, criteria)
 
 
 @given(lists(domains.likes), lists(domains.likes), st.text("abc", max_size=9))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.core.event import Criteria
+from gossamer.filters.automata import GivenUp
 from gossamer.filters.identity import identity
 from gossamer.filters.language import typed
 from gossamer.filters.relations import covers
+from gossamer.overlay import shade as shades
 from gossamer.overlay.shade import Shade
 
 bounds = st.tuples(st.just("x"), st.sampled_from([">", "<", "="]), st.integers(0, 4))
@@ -45,3 +48,29 @@ def test_what_a_filter_hid_comes_out_unless_another_covers_it_too() -> None:
     shade.remove(identity(narrow))
     shade.remove(identity(middle))
     assert set(shade.shown) == {identity(other)}
+
+
+def test_of_filters_that_cannot_be_met_none_is_shown() -> None:
+    nothing = typed("x > 2 and x < 1")
+    shade = Shade()
+    shade.add(identity(nothing), nothing)
+    assert identity(nothing) in shade
+    assert not shade.shown
+    shade.remove(identity(nothing))
+    assert identity(nothing) not in shade
+
+
+def test_a_filter_without_a_witness_is_compared_with_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def give_up(criteria: Criteria) -> None:
+        raise GivenUp
+
+    wide, narrow = typed("x > 1 and y = 1"), typed("x > 5 and y = 1")
+    for first, second in ((wide, narrow), (narrow, wide)):
+        shade = Shade()
+        with monkeypatch.context() as patched:
+            patched.setattr(shades, "witness", give_up)
+            shade.add(identity(first), first)
+            shade.add(identity(second), second)
+        assert set(shade.shown) == {identity(wide)}
+        shade.remove(identity(wide))
+        assert set(shade.shown) == {identity(narrow)}

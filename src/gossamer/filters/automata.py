@@ -21,6 +21,10 @@ DEAD: State = (-1, 0)
 _SURROGATES = range(0xD800, 0xE000)
 
 
+class GivenUp(Exception):
+    """A search took too many steps."""
+
+
 class Automaton(Protocol):
     """A deterministic automaton over letters, which are numbers."""
 
@@ -112,30 +116,44 @@ class Order:
         return bool(self._holds(side or (0 if same == len(self._bound) else -1), 0))
 
 
-def search(held: Sequence[Automaton], failed: Automaton | None, text: bool) -> bool:
-    """Whether all of ``held`` accept something that ``failed`` does not; True if that takes too long."""
+def search(held: Sequence[Automaton], failed: Automaton | None, text: bool) -> list[int] | None:
+    """Letters that all of ``held`` accept and ``failed`` does not; None if there are none. Raises GivenUp."""
     everything = [*held, failed] if failed else [*held]
     letters = _alphabet(everything, 0x10FFFF if text else 0xFF)
     wanted = [True] * len(held) + [False] * (failed is not None)
     begin = tuple(each.start for each in everything)
-    known, waiting, steps = {begin}, [begin], 0
+    before: dict[tuple[State, ...], tuple[tuple[State, ...], int]] = {begin: (begin, 0)}
+    waiting, steps = [begin], 0
     while waiting:
         states = waiting.pop()
         if all(
             each.accepts(state) is yes for each, state, yes in zip(everything, states, wanted, strict=True)
         ):
-            return True
+            return _letters_to(states, begin, before)
         for letter in letters:
             following = tuple(
                 each.step(state, letter) for each, state in zip(everything, states, strict=True)
             )
-            if following not in known and not _hopeless(held, following):
-                known.add(following)
+            if following not in before and not _hopeless(held, following):
+                before[following] = (states, letter)
                 waiting.append(following)
         steps += len(letters) * len(everything)
         if steps > MOST_STEPS:
-            return True
-    return False
+            raise GivenUp
+    return None
+
+
+def _letters_to(
+    states: tuple[State, ...],
+    begin: tuple[State, ...],
+    before: dict[tuple[State, ...], tuple[tuple[State, ...], int]],
+) -> list[int]:
+    """The way to some states, back to where it began."""
+    letters = []
+    while states != begin:
+        states, letter = before[states]
+        letters.append(letter)
+    return letters[::-1]
 
 
 def _hopeless(held: Sequence[Automaton], states: Sequence[State]) -> bool:

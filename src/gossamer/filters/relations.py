@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gossamer.core.event import MAX_ATTRIBUTES, Criteria, Value
-from gossamer.filters.values import Condition, conditions, possible
+from gossamer.core.event import MAX_ATTRIBUTES, Attributes, Criteria, Value
+from gossamer.filters.values import Condition, conditions, example, possible
 
 
 def matches(wanted: Criteria, event: Mapping[str, Value]) -> bool:
@@ -35,6 +35,17 @@ def compatible(wanted: Criteria, advertised: Criteria) -> bool:
     False is always true. True may also mean that the search was given up, as in ``covers``.
     """
     return _satisfiable(_by_name(wanted, advertised))
+
+
+def witness(wanted: Criteria) -> Attributes | None:
+    """An event that meets a filter; None if none can. Raises GivenUp where finding one takes too long."""
+    found: Attributes = {}
+    for name, own in _by_name(wanted).items():
+        value = example(own)
+        if value is None:
+            return None
+        found[name] = value
+    return found
 
 
 def _by_name(*filters: Criteria) -> dict[str, list[Condition]]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from gossamer.core.event import Criteria, Value
 from gossamer.core.pattern import Pattern
-from gossamer.filters.automata import Automaton, Order, Pieces, search
+from gossamer.filters.automata import Automaton, GivenUp, Order, Pieces, search
 
 Kind = tuple[type, ...]
 KINDS: tuple[Kind, ...] = ((bool,), (int, float), (str,), (bytes,))
@@ -46,29 +46,41 @@ def conditions(criteria: Criteria) -> Iterator[Condition]:
 
 def possible(held: Sequence[Condition], failed: Condition | None = None) -> bool:
     """Whether some value meets all of ``held`` and does not meet ``failed``; True if that takes too long."""
-    return any(
-        _possible(kind, [each for each in held if each.symbol != "any"], failed)
-        for kind in KINDS
-        if all(kind[0] in each.kinds for each in held)
-    )
+    try:
+        return example(held, failed) is not None
+    except GivenUp:
+        return True
 
 
-def _possible(kind: Kind, held: list[Condition], failed: Condition | None) -> bool:
+def example(held: Sequence[Condition], failed: Condition | None = None) -> Value | None:
+    """A value that meets all of ``held`` and does not meet ``failed``, if there is one. Raises GivenUp."""
+    compared = [each for each in held if each.symbol != "any"]
+    for kind in KINDS:
+        if all(kind[0] in each.kinds for each in compared):
+            found = _example(kind, compared, failed)
+            if found is not None:
+                return found
+    return None
+
+
+def _example(kind: Kind, held: list[Condition], failed: Condition | None) -> Value | None:
     """The same for values of one kind, which all of ``held`` are about."""
     if failed is None or kind[0] not in failed.kinds:
         failed = None
     elif failed.symbol == "any" or failed in held:
-        return False
+        return None
     everything = [*held, failed] if failed else held
     for value in _candidates(kind, everything):
         if all(each.holds(value) for each in held) and not (failed and failed.holds(value)):
-            return True
+            return value
     compared = all(each.symbol in _COMPARED for each in everything)
     if compared or kind not in ((str,), (bytes,)) or any(each.symbol == "=" for each in held):
-        return False
-    return search(
-        [_automaton(each) for each in held], _automaton(failed) if failed else None, text=kind == (str,)
-    )
+        return None
+    automata = [_automaton(each) for each in held]
+    letters = search(automata, _automaton(failed) if failed else None, text=kind == (str,))
+    if letters is None:
+        return None
+    return "".join(map(chr, letters)) if kind == (str,) else bytes(letters)
 
 
 def _candidates(kind: Kind, own: Sequence[Condition]) -> Iterator[Value]:

@@ -7,7 +7,7 @@ what its teller knows of the other: who finds that the other has forgotten somet
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -33,6 +33,8 @@ class Outgoing(msgspec.Struct):
     pending: Tell | None = None
     after: Table = {}
     """What it will know when it has the message."""
+    even: bool = False
+    """Whether it knows all that it has to."""
 
 
 class Incoming(msgspec.Struct):
@@ -51,16 +53,25 @@ class Telling:
         self._out: dict[str, Outgoing] = {}
         self._version = 0
 
-    def tell(self, ctx: Context, node: str, wanted: Table, again: bool = False) -> bool:
+    def behind(self, node: str) -> None:
+        """A neighbour may have to know something else than it does."""
+        if node in self._out:
+            self._out[node].even = False
+
+    def tell(self, ctx: Context, node: str, due: Callable[[str], Table], again: bool = False) -> bool:
         """Tell a neighbour what it does not know yet, or again what it has not heard; is it waiting?"""
         out = self._out.get(node)
         new = out is None
         if out is None:
             out = self._out[node] = Outgoing()
         if out.pending is None:
+            if out.even:
+                return False
+            wanted = due(node)
             added = [(key, each) for key, each in wanted.items() if key not in out.known]
             dropped = [(key, each) for key, each in out.known.items() if key not in wanted]
-            if not added and not dropped and not new:
+            out.even = not added and not dropped
+            if out.even and not new:
                 return False
             self._prepare(ctx, out, added, dropped)
         elif not again:

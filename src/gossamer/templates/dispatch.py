@@ -285,8 +285,10 @@ class Dispatch(Template[DispatchSettings]):
                     self._shades[node, advertised] = Shade()
             for key in self._held if node in afresh else changed:
                 self._shadow(node, key)
+            if changed or node in afresh:
+                self.telling.behind(node)
             if node not in silent:  # most nodes below never use a channel, and then they never hear of it
-                waiting |= self.telling.tell(ctx, node, self._for(node), again)
+                waiting |= self.telling.tell(ctx, node, self._for, again)
         if waiting:
             ctx.wake("tell", self.settings.retry)
 
