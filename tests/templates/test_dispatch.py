@@ -10,11 +10,23 @@ from hypothesis import strategies as st
 
 from gossamer.core.errors import ConfigError, NotAdvertised
 from gossamer.core.event import Attributes, Criteria, Envelope
-from gossamer.core.template import Membership
+from gossamer.core.template import CAUSAL, Membership
 from gossamer.core.tree import Tree
 from gossamer.filters.language import event, named, typed
 from gossamer.overlay.filterwords import Advertise, Tell, Told, Withdraw
 from gossamer.simulator.models import LinkModel
+from gossamer.simulator.scenario import (
+    Channel,
+    Churn,
+    Offer,
+    Publish,
+    React,
+    Result,
+    Scenario,
+    Subscribe,
+    run,
+)
+from gossamer.simulator.topology import Network
 from gossamer.templates.dispatch import Dispatch, DispatchSettings
 from gossamer.testing.fake import FakeContext, parcel
 from gossamer.testing.templates import TemplateConformance
@@ -334,3 +346,76 @@ class TestAdvertising(TemplateConformance):
     template = Advertising
     settings = {"propagation": "advertisement"}
     seeds = (1,)
+
+
+# scenarios
+
+
+def advertised(**changed: Any) -> Scenario:
+    prices = {"price": (5, 15, 25)}
+    return Scenario(
+        name="advertised",
+        network=Network(kind="tree", nodes=10),
+        duration=30.0,
+        publish=(Publish(CHANNEL, 5.0, nodes=("n04", "n09"), start=5.0, end=25.0, attributes=prices),),
+        subscribe=(Subscribe(CHANNEL, nodes=("n05", "n10"), criteria=(("price", ">", 10),)),),
+        **{
+            "channel": (Channel(CHANNEL, "dispatch", {"propagation": "advertisement", "root": "n01"}),),
+            "advertise": (Offer(CHANNEL, criteria=(("price", "any", 0),)),),
+            **changed,
+        },
+    )
+
+
+def test_a_scenario_may_advertise_and_everybody_gets_what_they_asked_for() -> None:
+    result = run(advertised(), 1)
+    assert result.published > 150
+    assert result.delivered == result.expected > 0
+    assert not result.violations
+
+
+def test_who_comes_back_after_a_crash_advertises_again() -> None:
+    churn = (Churn(every=8.0, down=1.0, nodes=("n04",), start=6.0, end=20.0),)
+    result = run(advertised(churn=churn), 1)
+    assert result.delivered > result.expected / 2
+    assert not result.violations
+
+
+def test_a_channel_that_does_not_look_at_attributes_takes_no_advertisements() -> None:
+    with pytest.raises(ConfigError, match="takes no advertisements"):
+        run(advertised(channel=(Channel(CHANNEL, "multicast"),)), 1)
+
+
+# order
+
+
+def ordered(kind: type[Dispatch], link: LinkModel, seed: int, **settings: Any) -> Result:
+    """A run in which nodes answer what they hear, held against causal order."""
+    template = type("Ordered", (kind,), {"__doc__": kind.__doc__, "promises": kind.promises | {CAUSAL}})
+    scenario = Scenario(
+        name="conversation",
+        network=Network(kind="tree", nodes=12),
+        duration=60.0,
+        link=link,
+        channel=(Channel(CHANNEL, "dispatch", settings),),
+        publish=(Publish(CHANNEL, 2.0, pick=4, poisson=True, start=3.0, end=50.0),),
+        subscribe=(Subscribe(CHANNEL), Subscribe(CHANNEL, pick=2, join=10.0, stay=10.0, away=5.0)),
+        react=(React(CHANNEL, 0.08, end=50.0),),
+        churn=(Churn(every=40.0, down=3.0, start=10.0, end=45.0),),
+    )
+    return run(scenario, seed, templates={"dispatch": template})
+
+
+@pytest.mark.parametrize("kind", [Dispatch, Advertising])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_where_links_keep_order_nothing_comes_after_what_depends_on_it(kind: Any, seed: int) -> None:
+    propagation = "advertisement" if kind is Advertising else "subscription"
+    rough = LinkModel(latency=0.02, jitter=0.2, loss=0.1, duplicate=0.1)
+    result = ordered(kind, rough, seed, propagation=propagation)
+    assert result.delivered > 500
+    assert not result.violations, result.examples[:1]
+
+
+def test_where_links_do_not_keep_order_the_check_sees_it() -> None:
+    loose = LinkModel(latency=0.02, reorder=0.3, reorder_delay=2.0)
+    assert "causal" in {each.promise for each in ordered(Dispatch, loose, 1).examples}

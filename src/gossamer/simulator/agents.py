@@ -14,6 +14,7 @@ from gossamer.core.context import Dice
 from gossamer.core.event import NO_WISHES, Attributes, Criteria, Envelope, Value, Wishes
 from gossamer.core.names import NANOSECONDS, nanoseconds
 from gossamer.core.parcel import Parcel
+from gossamer.overlay.filterwords import Advertise
 from gossamer.simulator.clock import APPLICATION, FAULT
 from gossamer.simulator.witness import Witness
 from gossamer.simulator.world import World
@@ -241,6 +242,25 @@ class Subscriber(Witness):
             if self._dice.random() < self._share:
                 receipt = world.receipt(node, channel, parcel, parcel.stamp.first + index)
                 world.feedback(node, channel, receipt, self._answer)
+
+
+class Advertiser(Witness):
+    """Advertises on a node what is going to be published there, again after each restart."""
+
+    def __init__(self, world: World, node: str, channel: str, criteria: Criteria) -> None:
+        self._node = node
+        self._channel = channel
+        self._criteria = criteria
+        self._life = -1
+        world.add_witness(self, node)
+        engine = world.engine(node)
+        if engine is not None:
+            self.started(world, node, engine.incarnation)
+
+    def started(self, world: World, node: str, life: int) -> None:
+        if life != self._life and world.running(node):
+            self._life = life
+            world.call(node, self._channel, Advertise(self._criteria), lambda reply: None)
 
 
 class Mortal:

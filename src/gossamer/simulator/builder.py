@@ -14,12 +14,12 @@ from gossamer.core.template import Template
 from gossamer.core.trace import Row
 from gossamer.overlay.monitor import MonitorSettings, monitor
 from gossamer.simulator import rules
-from gossamer.simulator.agents import Mortal, Publisher, Reactor, Subscriber
+from gossamer.simulator.agents import Advertiser, Mortal, Publisher, Reactor, Subscriber
 from gossamer.simulator.checks import Ledger
 from gossamer.simulator.dice import SeededDice
 from gossamer.simulator.field import Field
 from gossamer.simulator.keys import after, naming
-from gossamer.simulator.script import Below, Channel, Churn, Publish, React, Scenario, Subscribe
+from gossamer.simulator.script import Below, Channel, Churn, Offer, Publish, React, Scenario, Subscribe
 from gossamer.simulator.topology import Network, layout, named, spanning
 from gossamer.simulator.world import World
 
@@ -70,13 +70,15 @@ class _Builder:
         )
         for index, below in enumerate(scenario.below):
             self._below(below, f"below[{index}]")
-        self.channels = {channel.name for channel in scenario.channel}
+        self.channels = {channel.name: channel.template for channel in scenario.channel}
         for index, channel in enumerate(scenario.channel):
             self._channel(channel, f"channel[{index}]")
         for index, rule in enumerate(scenario.rule):
             self.world.add_rule(rule, f"rule[{index}]")
         for index, subscribe in enumerate(scenario.subscribe):
             self._subscribe(subscribe, f"subscribe[{index}]")
+        for index, offer in enumerate(scenario.advertise):
+            self._offer(offer, f"advertise[{index}]")
         for index, publish in enumerate(scenario.publish):
             self._publish(publish, f"publish[{index}]")
         for index, react in enumerate(scenario.react):
@@ -187,6 +189,15 @@ class _Builder:
                 label=key,
             )
 
+    def _offer(self, offer: Offer, key: str) -> None:
+        with naming(f"{key}.criteria"):
+            criteria = Criteria(*offer.criteria)
+        chosen = self._chosen(offer, key)
+        if not self.templates[self.channels[offer.channel]].content_based:
+            raise ConfigError(f"{offer.channel!r} takes no advertisements", key=f"{key}.channel")
+        for node in chosen:
+            Advertiser(self.world, node, offer.channel, criteria)
+
     def _react(self, react: React, key: str) -> None:
         for node in self._chosen(react, key):
             Reactor(
@@ -214,7 +225,7 @@ class _Builder:
                     label=key,
                 )
 
-    def _chosen(self, agents: Publish | Subscribe | React, key: str) -> list[str]:
+    def _chosen(self, agents: Publish | Subscribe | React | Offer, key: str) -> list[str]:
         if agents.channel not in self.channels:
             known = ", ".join(sorted(self.channels)) or "none"
             raise ConfigError(f"there is no channel {agents.channel!r}; known: {known}", key=f"{key}.channel")

@@ -18,7 +18,7 @@ from gossamer.simulator.books import Stayed
 from gossamer.simulator.builder import build
 from gossamer.simulator.checks import CHECKS, Books, Check, Ledger, Violation
 from gossamer.simulator.recording import Recording
-from gossamer.simulator.script import Below, Channel, Churn, Publish, React, Scenario, Subscribe, load
+from gossamer.simulator.script import Below, Channel, Churn, Offer, Publish, React, Scenario, Subscribe, load
 from gossamer.simulator.tally import Expired, Traffic
 from gossamer.simulator.world import World
 
@@ -27,6 +27,7 @@ __all__ = [
     "Channel",
     "ChannelResult",
     "Churn",
+    "Offer",
     "Publish",
     "React",
     "Result",

@@ -57,6 +57,22 @@ class Publish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expiry: Annotated[float, Meta(gt=0, le=10 * 365 * 86400)] | None = None
 
 
+class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Advertisements, one per chosen node, on a channel that wants them (``[[advertise]]``).
+
+    nodes, role, pick
+        As for publishers.
+    criteria
+        What events the node is going to publish; none means any.
+    """
+
+    channel: str
+    nodes: tuple[str, ...] = ()
+    role: Tier | None = None
+    pick: Annotated[int, Meta(ge=1)] | None = None
+    criteria: tuple[tuple[str, str, Plain], ...] = ()
+
+
 class Subscribe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Subscribers, one per chosen node.
 
@@ -179,6 +195,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     channel: tuple[Channel, ...] = ()
     publish: tuple[Publish, ...] = ()
     subscribe: tuple[Subscribe, ...] = ()
+    advertise: tuple[Offer, ...] = ()
     react: tuple[React, ...] = ()
     below: tuple[Below, ...] = ()
     churn: tuple[Churn, ...] = ()

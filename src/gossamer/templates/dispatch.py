@@ -67,7 +67,7 @@ class Dispatch(Template[DispatchSettings]):
     """Content-based: an event goes where a subscription that it meets came from.
 
     Promises: at most once; an event goes down only where somebody wants it, and with advertisements it goes
-        nowhere else either; no repair.
+        nowhere else either; causal order as long as links keep theirs and the tree stays; no repair.
     Costs: a message per hop for each subscription that no other covers; a search in the index per event and
         dispatcher. With advertisements a message per hop for each of those too, and for what they call down.
     Needs: a backbone, or a tree handed over as a container; below it, a server.
