@@ -1,0 +1,69 @@
+"""Bugs planted into dispatching, to show that what its tests look at goes wrong with them."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer.core.event import Criteria
+from gossamer.filters.language import typed
+from gossamer.overlay import shade
+from gossamer.overlay.shade import Shade
+from gossamer.templates import dispatch
+
+from ..templates.test_dispatch import CHANNEL, Dispatchers
+
+
+def withdrawn(propagation: str) -> list[int]:
+    """What D gets of prices 15, 25 and 35 after it has given up the wider of two filters."""
+    net = Dispatchers(propagation)
+    if propagation == "advertisement":
+        net.offer("A", typed("price any"))
+    wide = net.want("D", typed("price > 10"))
+    net.want("D", typed("price > 20"))
+    net.world.unsubscribe("D", CHANNEL, wide)
+    net.settle()
+    for price in (15, 25, 35):
+        net.send("A", {"price": price})
+    return net.got["D", "A"]
+
+
+BOTH = pytest.mark.parametrize("propagation", ["subscription", "advertisement"])
+
+
+@BOTH
+def test_without_a_bug_the_narrower_filter_comes_out(propagation: str) -> None:
+    assert withdrawn(propagation) == [2, 3]
+
+
+@BOTH
+def test_a_shade_that_forgets_what_it_hid_is_seen(propagation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def remove(self: Shade, key: bytes) -> None:
+        if key in self.shown:
+            self._unshow(key)
+            self._hidden.pop(key, None)
+
+    monkeypatch.setattr(Shade, "remove", remove)
+    assert withdrawn(propagation) == []
+
+
+@BOTH
+def test_a_cover_that_does_not_cover_is_seen(propagation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shade, "covers", lambda wide, narrow: True)
+    net = Dispatchers(propagation)
+    if propagation == "advertisement":
+        net.offer("A", typed("price any"))
+    net.want("D", typed("price in [10, 20]"))
+    net.want("E", typed("price >= 15"))
+    net.send("A", {"price": 25})
+    assert net.got["E", "A"] == []
+
+
+def test_a_subscription_that_is_compatible_with_nothing_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(wanted: Criteria, advertised: Criteria) -> bool:
+        return False
+
+    monkeypatch.setattr(dispatch, "compatible", never)
+    net = Dispatchers("advertisement")
+    net.offer("F", typed("price any"))
+    net.want("D", typed("price > 20"))
+    assert net.send("F", {"price": 25}) == set()
