@@ -199,6 +199,7 @@ def test_who_is_behind_and_still_is_reminded_again_and_again() -> None:
 
 def test_a_laggard_is_who_itself_does_not_move() -> None:
     stream = begun("x", "y", "z", high=3)
+    assert stream.laggards(0, PATIENCE) == []
     stream.hear("x", 1, 3, PATIENCE)
     stream.hear("y", 1, 2, PATIENCE)
     assert stream.laggards(PATIENCE + 1, PATIENCE) == ["z"]
@@ -212,6 +213,27 @@ def test_who_has_everything_is_no_laggard_however_long_it_is_silent() -> None:
     stream.hear("x", 3, 3, 0)
     assert stream.laggards(1000 * PATIENCE, PATIENCE) == []
     assert not stream.waiting
+
+
+def test_who_lags_is_given_time_from_when_it_began_to_lag() -> None:
+    stream = begun("x", high=3)
+    stream.hear("x", 3, 3, 0)
+    stream.add(parcel("s", 4))
+    assert stream.laggards(1000 * PATIENCE, PATIENCE) == []
+    assert stream.laggards(1001 * PATIENCE + 1, PATIENCE) == ["x"]
+    stream.hear("x", 4, 4, 1002 * PATIENCE)
+    stream.add(parcel("s", 5))
+    assert stream.laggards(2000 * PATIENCE, PATIENCE) == []
+
+
+def test_who_was_expelled_is_told_until_it_answers() -> None:
+    stream = begun("x", high=3)
+    stream.expel("x")
+    assert stream.silent(PATIENCE, PATIENCE) == ["x"]
+    assert stream.silent(PATIENCE + 1, PATIENCE) == []
+    assert stream.silent(2 * PATIENCE, PATIENCE) == ["x"]
+    stream.readmit("x")
+    assert stream.silent(9 * PATIENCE, PATIENCE) == []
 
 
 def test_who_was_expelled_holds_nobody_up_and_comes_back_as_a_new_one() -> None:
@@ -270,14 +292,14 @@ def test_a_gap_is_told_once() -> None:
     assert not stream.gap()
 
 
-def test_of_a_source_that_has_gone_a_gap_is_told_only_if_something_follows_it() -> None:
+def test_of_a_source_that_lives_anew_a_gap_is_told_only_if_something_follows_it() -> None:
     streams = Streams()
     key = ("s", 1)
     stream = streams.begin(key, "s", 1)
     stream.add(parcel("s", 1))
     assert numbers(stream) == [1]
     stream.begin(5)
-    stream.over = 1
+    stream.dead = True
     assert not stream.gap()
     streams.forget(key)
     again = streams.begin(key, "s", 0)

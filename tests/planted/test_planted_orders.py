@@ -64,6 +64,7 @@ def broken(template: type[TotalOrder[Any]], seed: int) -> set[str]:
     edges = [("b", each) for each in "acde"]
     net = Net(template, edges, {"patience": 1.0}, seed=seed, link=LinkModel(jitter=0.05, loss=0.2))
     net.subscribe("abcde")
+    net.publish("a", 1, start=1.0)
     net.world.run(10)
     heads = [node for node in "abcde" if net.at(node).council.leads]
     for source in "abcde":

@@ -73,7 +73,7 @@ def test_a_broken_promise_ends_the_proof_with_a_command_that_replays_it() -> Non
     )
 
 
-@pytest.mark.parametrize("name", ["loop", "multicast", "reliable", "single-source"])
+@pytest.mark.parametrize("name", PROVEN)
 def test_a_scenario_of_a_template_is_about_it_at_the_papers_scale(name: str) -> None:
     scenario = load(SCENARIOS / f"{name}.toml")
     assert {each.template for each in scenario.channel} == {name}

@@ -264,7 +264,7 @@ class Watched(Reliable[ReliableSettings]):
 
 def test_a_member_that_does_not_advance_is_dropped_and_learns_it() -> None:
     net = settled("abc", {"laggard": 5.0, "send_window": 16})
-    net.world.add_rule(Pause(node="c", start=10.0, end=30.0))
+    net.world.add_rule(Loss(receivers=("c",), start=10.0, end=30.0))
     net.publish("a", 100, start=10.0, every=0.2)
     net.world.run(29)
     assert net.gaps == {}, "it has no way to learn it yet"
@@ -275,6 +275,29 @@ def test_a_member_that_does_not_advance_is_dropped_and_learns_it() -> None:
     assert net.gaps == {"c": ["a"]}
     assert net.ledger.counts.violations == 0
     assert net.got["c", "a"][-1] == net.got["b", "a"][-1] == 151
+
+
+def test_a_member_that_was_dropped_learns_it_though_nothing_follows() -> None:
+    net = settled("abc", {"laggard": 5.0})
+    net.world.add_rule(Loss(receivers=("c",), start=10.0, end=30.0))
+    net.world.add_rule(Loss(senders=("b",), receivers=("c",), probability=0.8, start=30.0))
+    net.publish("a", 10, start=10.0, every=0.2)
+    net.world.run(29)
+    assert net.gaps == {}
+    net.world.run(120)
+    assert net.gaps == {"c": ["a"]}
+    assert net.at("b").streams.get(("a", 1)) is None or not net.at("b").streams["a", 1].expelled
+
+
+def test_who_had_nothing_to_get_for_long_is_no_laggard_when_there_is_something() -> None:
+    net = settled("abc", {"laggard": 5.0, "send_window": 16})
+    net.publish("a", 1, start=10.0)
+    net.publish("b", 300, start=10.0, every=0.1)  # so that nobody sleeps
+    net.world.add_rule(Loss(senders=("b",), receivers=("c",), start=30.0, end=32.0))
+    net.publish("a", 1, start=30.5)
+    net.world.run(60)
+    assert net.gaps == {}
+    assert net.got["c", "a"][-1] == net.got["b", "a"][-1]
 
 
 def test_a_member_that_is_slow_but_advances_is_not_dropped() -> None:
@@ -491,10 +514,10 @@ def dying(seed: int, lost: float, back: bool) -> tuple[Any, dict[str, list[int]]
     world.crash(source)
     if back:
         world.at(60.0, lambda: world.restart(source))
-    world.run(150)
+    world.run(160)
     said: list[str] = []
     world.add_tap(lambda sender, to, item: said.append(type(getattr(item, "message", item)).__name__))
-    world.run(200)
+    world.run(210)
     return world, {node: heard.got[node] for node in world.nodes if node != source}, said
 
 

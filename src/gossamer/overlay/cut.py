@@ -6,16 +6,19 @@ delivered in causal order is one. Pure state and words: the ``causal`` template 
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Annotated, TypeVar
 
 from msgspec import Meta
 
 from gossamer.core.control import Message
 from gossamer.core.parcel import Depend
-from gossamer.overlay.stream import Key
+from gossamer.overlay.stream import Key, Streams
 from gossamer.overlay.streamwords import MAX_STREAMS, Name, Number
 
 V = TypeVar("V")
+MAX_SILENT = 1000
+"""Sources that were forgotten because they were silent, of which a cut still tells; the last ones."""
 
 
 class AskCut(Message, frozen=True):
@@ -70,6 +73,18 @@ class Puzzle:
         if self.cut is None:
             self.cut = {key: number for key, number in told.items() if key != source}
             self.position = told[source]
+
+
+def passed(streams: Streams, floor: dict[Key, int], unexplained: dict[Key, int]) -> dict[Key, int]:
+    """Per source what has passed here, delivered or not, and depends on nothing that is unknown here."""
+    silent = islice(reversed(streams.ended.items()), MAX_SILENT)
+    cut = {key: position - 1 for key, position in silent}
+    cut |= {key: stream.next - 1 for key, stream in streams.items()}
+    for key, number in floor.items():
+        cut[key] = max(number, cut.get(key, 0))
+    for key, number in unexplained.items():
+        cut[key] = min(number - 1, cut.get(key, 0))
+    return cut
 
 
 def remember(known: dict[Key, V], key: Key, value: V) -> None:

@@ -142,8 +142,8 @@ class Group:
 
     def lost(self, ctx: Context) -> bool:
         """Whether this node should have met others, and has not."""
-        contacts = ctx.container(CONTACTS)
-        return bool(contacts) and len(self.live(ctx)) < 2
+        contacts = ctx.container(CONTACTS) or ()
+        return any(name != ctx.node for name in contacts) and len(self.live(ctx)) < 2
 
     def neighbours(self, ctx: Context) -> tuple[str, ...]:
         """Who is next to this node in the group's tree."""

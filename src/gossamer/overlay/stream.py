@@ -43,12 +43,14 @@ class Stream:
 
     __slots__ = (
         "_asked",
+        "_lags",
         "_told",
         "acked",
         "address",
         "base",
         "begun",
         "behind",
+        "dead",
         "expelled",
         "fresh",
         "held",
@@ -91,12 +93,16 @@ class Stream:
         """Whether anything has happened since somebody last looked."""
         self.over = 0
         """1 if the source has gone, and another stands in for it; 2 if nobody has what is not here."""
+        self.dead = False
+        """Whether the source lives anew, so that nothing more will come."""
         self.kept: dict[int, Parcel] = {}
         """Parcels from before ``next`` that others asked for, the latest of them."""
         self.placed: tuple[str | None, list[str]] = ("", [])
         """Whom it came from and who was near when those behind us were last looked up."""
         self._asked: dict[int, int] = {}
         self._told: dict[str, int] = {}
+        self._lags: dict[str, int] = {}
+        """Since when each neighbour that lacks something has lacked something."""
 
     # what arrives
 
@@ -155,8 +161,8 @@ class Stream:
         return self.next in self.held
 
     def gap(self) -> bool:
-        """Whether there is a gap to tell; once, and if the source has gone only before what follows."""
-        gap = self.torn and (self.waits or not self.over)
+        """Whether there is a gap to tell; once, and if the source is dead only before what follows."""
+        gap = self.torn and (self.waits or not self.dead)
         self.torn &= not gap
         return gap
 
@@ -198,7 +204,7 @@ class Stream:
     @property
     def idle(self) -> bool:
         """Whether everything has come and gone, here and behind us."""
-        return self.next > self.high and not self.held and not self.wanted
+        return self.next > self.high and not (self.held or self.wanted or self.expelled)
 
     # what is known of those behind
 
@@ -228,6 +234,8 @@ class Stream:
             if before is None or number > before:
                 self.behind[name] = number
                 self.moved[name] = now
+            if number >= self.high:
+                self._lags.pop(name, None)
             if own >= self.high or own > self.reached.get(name, 0):
                 self.reached[name] = own
                 self.moved[name] = now
@@ -273,14 +281,17 @@ class Stream:
             and high < self.next
             and (begins or self.acked[0] == high)
             and not self.wanted
+            and not self.expelled
             and not self.waiting
         )
 
     def silent(self, now: int, patience: int) -> list[str]:
-        """Neighbours that lack something and have neither moved nor been reminded for a while."""
+        """Neighbours that lack something and have neither moved nor been reminded for a while; and those that
+        were expelled, until they answer.
+        """
         found = []
-        for name, number in self.behind.items():
-            last = max(self.moved[name], self._told.get(name, 0))
+        for name, number in [*self.behind.items(), *dict.fromkeys(sorted(self.expelled)).items()]:
+            last = max(self.moved.get(name, 0), self._told.get(name, 0))
             if (number is None or number < self.high) and now - last >= patience:
                 self._told[name] = now
                 found.append(name)
@@ -288,16 +299,17 @@ class Stream:
 
     def laggards(self, now: int, patience: int) -> list[str]:
         """Neighbours with something to catch up on that have not moved for too long."""
-        return [
-            name
+        self._lags = {
+            name: self._lags.get(name, now)
             for name, number in self.behind.items()
-            if (number is None or number < self.high) and now - self.moved[name] > patience
-        ]
+            if number is None or number < self.high
+        }
+        return [name for name, since in self._lags.items() if now - max(since, self.moved[name]) > patience]
 
     def expel(self, name: str) -> None:
         """Wait no longer for a neighbour; should it come back, it comes as a new one."""
         self.expelled.add(name)
-        for known in (self.behind, self.moved, self.reached, self._told):
+        for known in (self.behind, self.moved, self.reached, self._told, self._lags):
             known.pop(name, None)
 
     def readmit(self, name: str) -> None:
@@ -333,6 +345,10 @@ class Streams(dict[Key, Stream]):
             oldest = next(iter(self.ended))
             del self.ended[oldest]
             self._torn.discard(oldest)
+
+    def anew(self, key: Key) -> bool:
+        """Whether a source is known to live anew."""
+        return any(node == key[0] and life > key[1] for node, life in self)
 
     def upto(self, key: Key) -> int:
         """What comes next of a source; 0 if nothing is known."""

@@ -28,15 +28,15 @@ class Missing(Message, frozen=True):
 
 
 class Have(Message, frozen=True):
-    """One hop away from the source: the oldest parcel that it keeps, and the newest there is; or, where the
-    source has gone, that are kept in its place.
+    """One hop away from the source: the oldest parcel that it keeps, and the newest there is; and whether it
+    lives anew, so that there will never be another.
     """
 
     source: Address
     incarnation: Number
     base: Number
     high: Number
-    gone: bool = False
+    dead: bool = False
 
 
 class Acks(Message, frozen=True):
@@ -49,13 +49,6 @@ class Acks(Message, frozen=True):
     epoch: Number
     counter: Number
     positions: Annotated[tuple[tuple[Name, Number, Number, Number], ...], Meta(max_length=MAX_STREAMS)]
-
-
-class Dropped(Message, frozen=True):
-    """You did not keep up and are no longer served."""
-
-    source: Name
-    incarnation: Number
 
 
 class Gone(Message, frozen=True):

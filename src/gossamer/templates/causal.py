@@ -33,7 +33,7 @@ from gossamer.core.control import on
 from gossamer.core.names import last, nanoseconds
 from gossamer.core.parcel import MAX_DEPENDS, Depend, Parcel
 from gossamer.core.template import AT_MOST_ONCE, CAUSAL, GAP_FREE
-from gossamer.overlay.cut import AskCut, Cut, Puzzle, Wait, remember
+from gossamer.overlay.cut import AskCut, Cut, Puzzle, Wait, passed, remember
 from gossamer.overlay.stream import Key, Stream
 from gossamer.overlay.streamwords import Have
 from gossamer.templates.multicast import on_backbone
@@ -53,8 +53,6 @@ class CausalSettings(ReliableSettings, frozen=True):
 
 
 NOBODY: Key = ("", 0)
-MAX_SILENT = 1000
-"""Sources that were forgotten because they were silent, of which a cut still tells; the last ones."""
 S = TypeVar("S", bound=CausalSettings)
 
 
@@ -90,6 +88,8 @@ class Causal(Reliable[S]):
         self._waits: dict[Key, Wait] = {}
         self._heard: dict[Key, None] = {}
         """Sources of which something was delivered here."""
+        self._gaps: dict[Key, None] = {}
+        """Those of them of which something will not be, and this has not been told."""
         self._ask_at = 0
 
     # parcels from here
@@ -213,6 +213,7 @@ class Causal(Reliable[S]):
             for source in free:
                 del self._waits[source]
                 self._go_on(ctx, source)
+        self._tell_gaps(ctx)
 
     def _go_on(self, ctx: Context, source: Key) -> None:
         stream = self.streams.get(source)
@@ -224,15 +225,19 @@ class Causal(Reliable[S]):
         own = stamp.key == (ctx.node, ctx.incarnation)
         if stamp.sequence <= floor and not own:
             ctx.drop(parcel, "before the cut")
-            if stamp.sequence == floor and stamp.key in self._heard:
-                ctx.gap(stamp.node)
             return
         if not own:
+            self._tell_gaps(ctx)
             remember(self._heard, stamp.key, None)
             if ctx.subscribers:
                 self._note(parcel)
         if stamp.count:
             super().in_order(ctx, parcel, sender)
+
+    def _tell_gaps(self, ctx: Context) -> None:
+        for node, _ in self._gaps:
+            ctx.gap(node)
+        self._gaps.clear()
 
     def _note(self, parcel: Parcel) -> None:
         """Whoever depends on a parcel depends on what it depends on: that need not be named any more."""
@@ -251,6 +256,7 @@ class Causal(Reliable[S]):
         if missed >= max(1, position) and sender == self.upstream(ctx, stream):
             if position:
                 self._raise(key, missed)
+                self._gaps.pop(key, None)  # reliable tells it
             else:
                 self.unsure[key] = (missed, self._time)
         super().have(ctx, have, sender)
@@ -271,13 +277,7 @@ class Causal(Reliable[S]):
         """Only who is sure itself can answer, and only about what it has passed."""
         if self.unsure or self._beginning:
             return
-        silent = islice(reversed(self.streams.ended.items()), MAX_SILENT)
-        cut = {key: position - 1 for key, position in silent}
-        cut |= {key: stream.next - 1 for key, stream in self.streams.items()}
-        for key, number in self.floor.items():
-            cut[key] = max(number, cut.get(key, 0))
-        for key, number in self._unexplained.items():
-            cut[key] = min(number - 1, cut.get(key, 0))
+        cut = passed(self.streams, self.floor, self._unexplained)
         if any(number <= cut.get((node, life), 0) for node, life, number in ask.sources):
             ctx.send(sender, Cut(tuple((*key, number) for key, number in cut.items() if number > 0)))
 
@@ -316,6 +316,9 @@ class Causal(Reliable[S]):
         if number >= max(position, self.floor.get(key, 0) + 1):
             remember(self._unexplained, key, self._unexplained.get(key, position))
             remember(self.floor, key, number)
+            if key in self._heard and not self.streams.anew(key):
+                del self._heard[key]
+                self._gaps[key] = None
 
     def _reached(self) -> None:
         """All that is in the cut has passed: nothing in it depends on anything else."""
@@ -380,11 +383,7 @@ class Causal(Reliable[S]):
     def _gone(self, ctx: Context, key: Key) -> bool:
         """Whether a source is not here, has gone, or lives anew."""
         stream, tree = self.streams.get(key), self.group.tree
-        if (
-            stream is None
-            or stream.over
-            or any(node == key[0] and life > key[1] for node, life in self.streams)
-        ):
+        if stream is None or stream.over or self.streams.anew(key):
             return True
         return on_backbone(ctx) and tree is not None and stream.address.split("/")[0] not in tree
 

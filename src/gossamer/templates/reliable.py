@@ -11,7 +11,7 @@ from gossamer.core.names import NANOSECONDS, last, nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, Membership
 from gossamer.overlay.stream import Key, Stream, ranges
-from gossamer.overlay.streamwords import MAX_ASKED, MAX_STREAMS, Acks, Dropped, Gone, Have, Missing
+from gossamer.overlay.streamwords import MAX_ASKED, MAX_STREAMS, Acks, Gone, Have, Missing
 from gossamer.templates.multicast import on_backbone
 from gossamer.templates.sources import ReliableSettings, Sourced
 
@@ -132,7 +132,8 @@ class Reliable(Sourced[S]):
     def open(self, ctx: Context, key: Key, address: str, first: int = 0) -> Stream:
         """A stream that was not here."""
         stream = self.streams.begin(key, address, first)
-        stream.over = int(key[0] == ctx.node and not self.begins(ctx, stream))  # an earlier life has gone
+        stream.dead = key[0] == ctx.node and not self.begins(ctx, stream)  # an earlier life
+        stream.over = int(stream.dead)
         self._place(ctx, key, stream)
         if not self._sweeping:
             self._sweeping = True
@@ -164,8 +165,8 @@ class Reliable(Sourced[S]):
 
     def _tell(self, ctx: Context, key: Key, stream: Stream, neighbour: str) -> None:
         if stream.next:
-            have = Have(stream.address, key[1], stream.base, stream.high, bool(stream.over))
-            ctx.send(neighbour, have)
+            base = stream.low if neighbour in stream.expelled else stream.base
+            ctx.send(neighbour, Have(stream.address, key[1], base, stream.high, stream.dead))
 
     def regrouped(self, ctx: Context) -> None:
         super().regrouped(ctx)
@@ -228,7 +229,8 @@ class Reliable(Sourced[S]):
             self._expel(ctx, key, stream, neighbour)
         self._release(ctx, stream)
         lacks = not stream.next and stream.over < 2
-        return lacks or stream.next <= stream.high or stream.waiting or self.lost(ctx)
+        wanting = lacks or stream.next <= stream.high or stream.waiting or stream.expelled
+        return bool(wanting) or self.lost(ctx)
 
     def _acknowledge(self, ctx: Context, keys: Iterable[Key], reminded: bool = False) -> None:
         """One message per neighbour for all the sources behind it; who is reminded answers in any case."""
@@ -268,7 +270,7 @@ class Reliable(Sourced[S]):
         if sender != self.upstream(ctx, stream):
             return
         stream.begin(have.base)
-        stream.over = stream.over or int(have.gone)
+        stream.dead |= have.dead
         self.advance(ctx, stream, sender)
         stream.high = max(stream.high, have.high)
         stream.acked = (-1, "")
@@ -338,15 +340,8 @@ class Reliable(Sourced[S]):
     # laggards
 
     def _expel(self, ctx: Context, key: Key, stream: Stream, neighbour: str) -> None:
-        """Stop waiting for a neighbour, and tell it."""
+        """Stop waiting for a neighbour: for it the stream goes on where we are, and the application is told.
+        It hears so until it answers.
+        """
         stream.expel(neighbour)
-        ctx.send(neighbour, Dropped(key[0], key[1]))
-
-    @on(Dropped)
-    def dropped(self, ctx: Context, dropped: Dropped, sender: str) -> None:
-        """We did not keep up: this stream begins anew, and the application is told."""
-        key = (dropped.source, dropped.incarnation)
-        stream = self.streams.get(key)
-        if stream is not None and sender == self.upstream(ctx, stream):
-            self.streams.forget(key)
-            ctx.gap(dropped.source)
+        self._tell(ctx, key, stream, neighbour)
