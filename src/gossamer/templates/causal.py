@@ -227,17 +227,18 @@ class Causal(Reliable[S]):
             ctx.drop(parcel, "before the cut")
             return
         if not own:
-            self._tell_gaps(ctx)
+            self._tell_gaps(ctx, stamp.key)
             remember(self._heard, stamp.key, None)
             if ctx.subscribers:
                 self._note(parcel)
         if stamp.count:
             super().in_order(ctx, parcel, sender)
 
-    def _tell_gaps(self, ctx: Context) -> None:
-        for node, _ in self._gaps:
-            ctx.gap(node)
-        self._gaps.clear()
+    def _tell_gaps(self, ctx: Context, follows: Key = NOBODY) -> None:
+        """Of sources that live anew nothing more may come; then there is no gap."""
+        for key in [key for key in self._gaps if key == follows or not self.streams.anew(key)]:
+            del self._gaps[key]
+            ctx.gap(key[0])
 
     def _note(self, parcel: Parcel) -> None:
         """Whoever depends on a parcel depends on what it depends on: that need not be named any more."""
@@ -259,6 +260,7 @@ class Causal(Reliable[S]):
                 self._gaps.pop(key, None)  # reliable tells it
             else:
                 self.unsure[key] = (missed, self._time)
+                remember(self._unexplained, key, 0)
         super().have(ctx, have, sender)
 
     def _ask(self, ctx: Context) -> None:
@@ -316,9 +318,9 @@ class Causal(Reliable[S]):
         if number >= max(position, self.floor.get(key, 0) + 1):
             remember(self._unexplained, key, self._unexplained.get(key, position))
             remember(self.floor, key, number)
-            if key in self._heard and not self.streams.anew(key):
+            if key in self._heard:
                 del self._heard[key]
-                self._gaps[key] = None
+                remember(self._gaps, key, None)
 
     def _reached(self) -> None:
         """All that is in the cut has passed: nothing in it depends on anything else."""

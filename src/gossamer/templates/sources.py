@@ -44,6 +44,14 @@ class Sourced(Multicast[S]):
         self._time = 0
         """Nanoseconds of watching; neither a pause nor a wrong clock makes others look slow."""
 
+    def hops(self, ctx: Context, sender: str | None) -> list[str]:
+        """Below the backbone also the server, though it may believe for a while that nobody listens."""
+        near = super().hops(ctx, sender)
+        server = ctx.server
+        if server in self.interests.said and server != sender and server not in near and not on_backbone(ctx):
+            near.append(server)
+        return sorted(near)
+
     def begins(self, ctx: Context, stream: Stream) -> bool:
         """Whether this node is the source, in this life."""
         return last(stream.address) == ctx.node and stream.life == ctx.incarnation
