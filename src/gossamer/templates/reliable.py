@@ -257,7 +257,7 @@ class Reliable(Sourced[S]):
         for source, incarnation, number, own in acks.positions:
             stream = self.streams.get((source, incarnation))
             if stream is not None:
-                if number >= stream.low - 1:
+                if own >= stream.low - 1:
                     stream.readmit(sender)
                 stream.hear(sender, number, own, self._time)
                 self._release(ctx, stream)
