@@ -189,8 +189,8 @@ class Council:
         candidacy = self.candidacy
         if candidacy is not None:
             candidacy.vote(ctx, self.seat(ctx))
-        if candidacy is not None and candidacy is self.candidacy:
-            candidacy.canvass(ctx, invited)
+            if candidacy is self.candidacy:  # its own vote was not enough
+                candidacy.canvass(ctx, invited)
 
     def content(self, ctx: Context) -> bool:
         """Whether there is a leader."""

@@ -290,7 +290,8 @@ class Stream:
         were expelled, until they answer.
         """
         found = []
-        for name, number in [*self.behind.items(), *dict.fromkeys(sorted(self.expelled)).items()]:
+        for name in [*self.behind, *sorted(self.expelled)]:
+            number = self.behind.get(name)
             last = max(self.moved.get(name, 0), self._told.get(name, 0))
             if (number is None or number < self.high) and now - last >= patience:
                 self._told[name] = now

@@ -235,9 +235,10 @@ class Reliable(Sourced[S]):
     def _acknowledge(self, ctx: Context, keys: Iterable[Key], reminded: bool = False) -> None:
         """One message per neighbour for all the sources behind it; who is reminded answers in any case."""
         said: dict[str, list[tuple[str, int, int, int]]] = {}
+        lost = self.lost(ctx)
         for key in keys:
             stream = self.streams[key]
-            complete = None if self.lost(ctx) else stream.complete
+            complete = None if lost else stream.complete
             if complete is None and reminded:
                 complete = 0
             above = self.upstream(ctx, stream) if complete is not None else None

@@ -48,9 +48,14 @@ class Sourced(Multicast[S]):
         """Below the backbone also the server, though it may believe for a while that nobody listens."""
         near = super().hops(ctx, sender)
         server = ctx.server
-        if server in self.interests.said and server != sender and server not in near and not on_backbone(ctx):
-            near.append(server)
-        return sorted(near)
+        if (
+            on_backbone(ctx)
+            or server is None
+            or server in (sender, *near)
+            or server not in self.interests.said
+        ):
+            return near
+        return sorted([*near, server])
 
     def begins(self, ctx: Context, stream: Stream) -> bool:
         """Whether this node is the source, in this life."""

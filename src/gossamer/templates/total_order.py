@@ -395,5 +395,6 @@ class TotalOrder(Reliable[S]):
 
     def _begin(self, ctx: Context) -> None:
         """See to it that there is a council, once parcels wait for their places."""
-        if on_backbone(ctx) and self.group.tree and self.group.meeting(ctx) == ctx.node:
-            self.founding.start(ctx) if any(each.waits for each in self.streams.values()) else None
+        here = on_backbone(ctx) and self.group.tree is not None and self.group.meeting(ctx) == ctx.node
+        if here and any(each.waits for each in self.streams.values()):
+            self.founding.start(ctx)
