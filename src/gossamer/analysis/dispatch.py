@@ -51,7 +51,7 @@ class Loads(msgspec.Struct, frozen=True):
 
 def loads(hierarchy: Hierarchy, traffic: Traffic) -> Loads:
     """The load of every dispatcher: formula B1 with advertisements, B2 without."""
-    begun = _each(hierarchy, "rate", traffic.rate, 0, np.inf) * _window(traffic.window)
+    begun = each_of(hierarchy.size, "rate", traffic.rate, 0, np.inf) * _window(traffic.window)
     chances = probabilities(hierarchy, traffic)
     always = np.where(hierarchy.subtrees, 1.0, chances)
     return Loads(subscription=begun @ always, advertisement=begun @ chances)
@@ -59,9 +59,9 @@ def loads(hierarchy: Hierarchy, traffic: Traffic) -> Loads:
 
 def probabilities(hierarchy: Hierarchy, traffic: Traffic) -> Real:
     """P(S, D): an event that begins at S (row) has a listener at D or behind it (column); formula 2."""
-    spread = _each(hierarchy, "spread", traffic.spread, 0, 1)
-    objects = _each(hierarchy, "objects", traffic.objects, 0, 10**9)
-    weights = _weights(traffic.listeners)
+    spread = each_of(hierarchy.size, "spread", traffic.spread, 0, 1)
+    objects = each_of(hierarchy.size, "objects", traffic.objects, 0, 10**9)
+    weights = weights_of(traffic.listeners)
     behind, around = hierarchy.behind(objects), hierarchy.around(objects)
     reach = behind.shape[1]
     spreading = spread[:, None] ** np.arange(reach)  # formula 1
@@ -72,13 +72,13 @@ def probabilities(hierarchy: Hierarchy, traffic: Traffic) -> Real:
         there = distance < reach
         distance = np.where(there, distance, 0)
         part = np.where(there, behind[hierarchy.entries[source]], 0.0)
-        hit = spreading[source][distance] * _hit(part, around[source][distance], weights)
+        hit = spreading[source][distance] * hit_of(part, around[source][distance], weights)
         chances[source] = 1 - np.prod(1 - hit, axis=1)  # 2, 3 and 4 in one: nobody at D, and nobody behind
         chances[source, source] = 1.0  # it begins there
     return chances
 
 
-def _hit(part: Real, whole: Real, weights: Real) -> Real:
+def hit_of(part: Real, whole: Real, weights: Real) -> Real:
     """The chance that of some listeners drawn out of a whole at least one is in a part of it.
 
     With m listeners none is in the part with probability C(whole - part, m) / C(whole, m), a product of m
@@ -93,7 +93,8 @@ def _hit(part: Real, whole: Real, weights: Real) -> Real:
     return chance
 
 
-def _weights(listeners: int | Sequence[float]) -> Real:
+def weights_of(listeners: int | Sequence[float]) -> Real:
+    """The probabilities of 1, 2, 3 … listeners."""
     if isinstance(listeners, int):
         if not 1 <= listeners <= MOST_LISTENERS:
             raise ConfigError(f"{listeners}: from 1 to {MOST_LISTENERS}", key="listeners")
@@ -110,12 +111,12 @@ def _window(seconds: float) -> float:
     return seconds
 
 
-def _each(hierarchy: Hierarchy, key: str, values: ArrayLike, least: float, most: float) -> Real:
+def each_of(size: int, key: str, values: ArrayLike, least: float, most: float) -> Real:
     """One value for each dispatcher."""
     given = np.asarray(values, float)
-    if given.ndim and given.shape != (hierarchy.size,):
-        raise ConfigError(f"{given.size} values for {hierarchy.size} dispatchers", key=key)
+    if given.ndim and given.shape != (size,):
+        raise ConfigError(f"{given.size} values for {size} dispatchers", key=key)
     wrong = given[~((given >= least) & (given <= most) & np.isfinite(given))]
     if wrong.size:
         raise ConfigError(f"{wrong.flat[0]:g}: from {least:g} to {most:g}", key=key)
-    return np.broadcast_to(given, (hierarchy.size,))
+    return np.broadcast_to(given, (size,))
