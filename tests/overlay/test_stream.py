@@ -292,6 +292,18 @@ def test_a_gap_is_told_once() -> None:
     assert not stream.gap()
 
 
+def test_what_waits_here_is_no_gap_though_the_source_no_longer_keeps_it() -> None:
+    stream = Stream("s", 1)
+    for number in (1, 2, 3):
+        stream.add(parcel("s", number))
+    assert (stream.complete, stream.arrived) == (0, 3)
+    stream.begin(4)
+    assert [each.stamp.sequence for each in stream.ready()] == [1, 2, 3]
+    assert not stream.gap()
+    stream.begin(6)
+    assert stream.gap()
+
+
 def test_of_a_source_that_lives_anew_a_gap_is_told_only_if_something_follows_it() -> None:
     streams = Streams()
     key = ("s", 1)

@@ -52,10 +52,6 @@ def numbers(first: int, end: int) -> list[bytes]:
     return [b"%d" % number for number in range(first, end)]
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="now and then a member that joins between a place and its parcel holds the parcel for ever",
-)
 async def test_a_client_that_comes_late_gets_the_history_and_goes_on_live(tmp_path: Path) -> None:
     async with backbone(tmp_path) as nodes:
         ours = await nodes[1].channel("log", template="persistent", settings=QUICK)

@@ -15,7 +15,7 @@ from gossamer.core.parcel import Parcel
 from gossamer.overlay.councilwords import Entry, History
 from gossamer.overlay.groupwords import TreeUpdate
 from gossamer.overlay.order import MARK, Order, order_parcel
-from gossamer.overlay.streamwords import Have
+from gossamer.overlay.streamwords import Acks, Have
 from gossamer.simulator.checks import Ledger
 from gossamer.simulator.models import LinkModel
 from gossamer.simulator.rules import Loss
@@ -147,6 +147,18 @@ def test_a_place_that_is_told_again_changes_nothing() -> None:
     assert member.place(("x", 1), first=10) == [("x", 1)]
     assert member.place(("x", 1), ("x", 2), first=10, term=2) == []
     assert member.parcel("x", 2) == [("x", 2)]
+
+
+def test_a_newcomer_has_nothing_to_do_with_the_places_before_its_time() -> None:
+    """Its parcel had a place that was done and released before it came: nobody waits for it."""
+    member = Member()
+    member.template.have(member.ctx, Have(f"a/{MARK}a", 2, 8, 7), "a")
+    assert member.parcel("x", 1) == []
+    member.ctx.clear()
+    member.template.on_timer(member.ctx, "beat")
+    (acks,) = (each for _, each in member.ctx.sent() if isinstance(each, Acks))
+    assert ("x", 1, 1, 1) in acks.positions
+    assert member.template.streams[MARK + "a", 2].complete == 7
 
 
 def test_what_an_earlier_history_tells_counts_no_more() -> None:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from gossamer.core.control import Message
-from gossamer.core.names import MAX_ADDRESS, MAX_NODE_NAME
+from gossamer.core.names import MAX_ADDRESS, MAX_NODE_NAME, last
 from gossamer.core.wire import MAX_FRAME
 
 MAX_SEATS = 15
@@ -40,6 +40,11 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     sequence: Number = 0
     seats: Seats = ()
     voids: Number = 0
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Node and incarnation of the source."""
+        return (last(self.source), self.incarnation)
 
 
 class Letter(Message, frozen=True):

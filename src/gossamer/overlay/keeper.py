@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gossamer.core.context import Context
-from gossamer.core.names import last
 from gossamer.core.parcel import Parcel
 from gossamer.overlay.councilwords import MAX_FETCHED, Entry
 from gossamer.overlay.record import Record
@@ -79,7 +78,7 @@ class Keeper:
         return index > before
 
     def _take(self, index: int, entry: Entry) -> bool:
-        key = (last(entry.source), entry.incarnation)
+        key = entry.key
         known = self._parcels.get(index)
         if known is not None and known.stamp.key == key and known.stamp.sequence == entry.sequence:
             return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer.core.names import last
 from gossamer.overlay.councilwords import MAX_POSITIONS, Entry, Positions, Seats
 from gossamer.overlay.stream import Key
 
@@ -137,7 +136,7 @@ class Record:
 def _count(positions: dict[Key, int], entries: Iterable[Entry]) -> None:
     for entry in entries:
         if entry.source:
-            key = (last(entry.source), entry.incarnation)
+            key = entry.key
             positions.pop(key, None)
             positions[key] = entry.sequence
     while len(positions) > MAX_POSITIONS:  # the sources that have been silent longest

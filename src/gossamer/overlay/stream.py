@@ -114,10 +114,11 @@ class Stream:
         self.base = max(self.base, base)
         for number in [each for each in self.wanted if each < self.base]:
             del self.wanted[number]
-        if self.next >= base:
+        if self.next and self.reach >= base - 1:
             return
         self.torn = self.begun
         self.next = self.low = base
+        self.settled = max(self.settled, base - 1)
         self.high = max(self.high, base - 1)
         self.held = {number: parcel for number, parcel in self.held.items() if number >= base}
 
@@ -243,9 +244,17 @@ class Stream:
     @property
     def complete(self) -> int | None:
         """The number up to which we and all behind us have everything; None if somebody has not said."""
+        return self._all(self.next - 1)
+
+    @property
+    def arrived(self) -> int | None:
+        """The same, also counting what has come here and waits to be delivered."""
+        return self._all(self.reach)
+
+    def _all(self, lowest: int) -> int | None:
         if not self.next:
             return None
-        lowest = min(self.next - 1, self.settled)
+        lowest = min(lowest, self.settled)
         for number in self.behind.values():
             if number is None:
                 return None

@@ -238,7 +238,7 @@ class Reliable(Sourced[S]):
         lost = self.lost(ctx)
         for key in keys:
             stream = self.streams[key]
-            complete = None if lost else stream.complete
+            complete = None if lost else self.kept(stream)
             if complete is None and reminded:
                 complete = 0
             above = self.upstream(ctx, stream) if complete is not None else None
@@ -249,6 +249,10 @@ class Reliable(Sourced[S]):
             for start in range(0, len(positions), MAX_STREAMS):
                 some = tuple(positions[start : start + MAX_STREAMS])
                 ctx.send(above, Acks(*self.group.version, some))
+
+    def kept(self, stream: Stream) -> int | None:
+        """What the source need no longer keep for this node and those behind it."""
+        return stream.complete
 
     @on(Acks)
     def acks(self, ctx: Context, acks: Acks, sender: str) -> None:

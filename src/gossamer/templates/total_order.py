@@ -133,8 +133,11 @@ class TotalOrder(Reliable[S]):
     def open(self, ctx: Context, key: Key, address: str, first: int = 0) -> Stream:
         stream = super().open(ctx, key, address, first)
         if key[0][0] == MARK:
-            stream.settled = 0  # acknowledged when its places are done
+            stream.settled = max(0, stream.next - 1)  # acknowledged when its places are done
         return stream
+
+    def kept(self, stream: Stream) -> int | None:
+        return stream.arrived  # a newcomer's may have had its place before its time
 
     def turn(self, ctx: Context, parcel: Parcel) -> bool:
         stamp = parcel.stamp
@@ -212,7 +215,7 @@ class TotalOrder(Reliable[S]):
 
     def _deliver(self, ctx: Context, place: Entry, sender: str | None) -> bool:
         """Deliver the parcel of a place, unless that was before this node's time; False if it is not here."""
-        key, number = (last(place.source), place.incarnation), place.sequence
+        key, number = place.key, place.sequence
         stream = self.streams.get(key)
         if number < self.streams.upto(key):
             return True
@@ -248,11 +251,10 @@ class TotalOrder(Reliable[S]):
             self._jump(ctx, min(self.places))
         else:
             entry = place[0]
-            key = (last(entry.source), entry.incarnation)
-            stream = self.streams.get(key)
+            stream = self.streams.get(entry.key)
             if stream is not None and stream.next <= entry.sequence:
                 stream.skip(entry.sequence + 1)
-            ctx.gap(key[0])
+            ctx.gap(entry.key[0])
             self._pass()
         self._go_on(ctx, None)
 
@@ -305,8 +307,7 @@ class TotalOrder(Reliable[S]):
             self._lacked.append((self._number, self._told))
             for index, entry in enumerate(entries, first):
                 if entry.source:
-                    source = (last(entry.source), entry.incarnation)
-                    ctx.note(ORDERED, index, source, entry.sequence, council.history[1])
+                    ctx.note(ORDERED, index, entry.key, entry.sequence, council.history[1])
             self.launch(ctx, order_parcel(ctx, stream.address, self._number, order))
 
     def _release(self, ctx: Context, stream: Stream) -> None:
@@ -343,7 +344,7 @@ class TotalOrder(Reliable[S]):
     def _fetched(self, ctx: Context, fetched: Fetched) -> None:
         """Another seat has the parcel of an entry, or has it not."""
         entry = self.council.entry(fetched.index)
-        stream = self.streams.get((last(entry.source), entry.incarnation)) if entry else None
+        stream = self.streams.get(entry.key) if entry else None
         parcel = self.fetching.fetched(ctx, fetched, stream is not None and stream.over == 2)
         if parcel is not None:
             self.on_parcel(ctx, parcel, fetched.origin)
@@ -354,8 +355,7 @@ class TotalOrder(Reliable[S]):
         for index in self.fetching.lacking():
             entry = self.council.entry(index)
             assert entry is not None
-            key = (last(entry.source), entry.incarnation)
-            stream = self.streams.get(key) or self.open(ctx, key, entry.source)
+            stream = self.streams.get(entry.key) or self.open(ctx, entry.key, entry.source)
             if stream.over < 2:
                 stream.high = max(stream.high, entry.sequence)
                 self._tick(ctx)
