@@ -1,9 +1,9 @@
 """Loads and flows where dispatchers form any graph: rings, rings of trees, trees as a special case.
 
-An event takes shortest ways, so that each dispatcher where it begins has a tree of its own over the graph. What
-the forms of ``dispatch`` say of a hierarchy holds on those trees too: D receives an event if a listener is at D
-or behind it. How interest spreads may be measured in other distances than hops, so that different graphs can be
-compared under the same interest.
+An event takes shortest ways, so that each dispatcher where it begins has a tree of its own over the graph.
+What the forms of ``dispatch`` say of a hierarchy holds on those trees too: D receives an event if a listener
+is at D or behind it. How interest spreads may be measured in other distances than hops, so that different
+graphs can be compared under the same interest.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_NODES = 2000
 
 
 class Routes:
-    """Shortest ways between all pairs; of two equally short ones the one by the neighbour with the lower number.
+    """Shortest ways between all pairs; of two equally short ones the one found first, by lower numbers.
 
     edges
         Pairs of dispatchers, numbered from 0.
@@ -44,7 +44,7 @@ class Routes:
         self.distances: Whole = np.full((size, size), -1, np.int32)
         """Hops between each two."""
         self.before: Whole = np.full((size, size), -1, np.int32)
-        """The last dispatcher before another (column) on the way to it (from row); -1 where the way begins."""
+        """The last dispatcher before another (column) on the way there (from row); -1 where it begins."""
         for start in range(size):
             self._walk(start)
 
@@ -66,7 +66,8 @@ class Routes:
     def rounds(self) -> list[list[NDArray[np.intp]]]:
         """For each dispatcher where ways begin, the others by distance, the farthest first."""
         return [
-            [np.flatnonzero(hops == away) for away in range(int(hops.max()), 0, -1)] for hops in self.distances
+            [np.flatnonzero(hops == away) for away in range(int(hops.max()), 0, -1)]
+            for hops in self.distances
         ]
 
     def gathered(self, start: int, weights: Real) -> Real:
@@ -124,7 +125,7 @@ class Interest:
         self.objects = objects
         self.weights = weights_of(listeners)
         self.reach = int(apart.max()) + 1
-        self.chances: Real = spread ** np.arange(self.reach)
+        self.chances: Real = np.power(float(spread), np.arange(self.reach, dtype=np.float64))
         self.around = np.array([np.bincount(row, objects, self.reach) for row in apart])
         """Objects at each distance (column) from each site (row)."""
 
@@ -134,7 +135,8 @@ class Interest:
         drawn = np.minimum(counts, self.around[..., None]) @ self.weights
         share = np.divide(drawn, self.around, out=np.zeros_like(drawn), where=self.around > 0)
         at = np.arange(len(self.apart))[:, None]
-        return (self.chances * share)[at, self.apart] * self.objects
+        found: Real = (self.chances * share)[at, self.apart] * self.objects
+        return found
 
     def reached(self, routes: Routes, homes: Sequence[int]) -> Real:
         """The chance that an event of a site (row) has a listener at a dispatcher (column) or behind it.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -18,13 +18,23 @@ from gossamer.simulator.scenario import Scenario
 Value = str | int | float | bool
 
 
-def varied(scenario: Scenario, settings: Mapping[str, Value]) -> Scenario:
+class Loaded(Protocol):
+    """A struct that a file became."""
+
+    @property
+    def file(self) -> str: ...
+
+
+Script = TypeVar("Script", bound=Loaded)
+
+
+def varied(scenario: Script, settings: Mapping[str, Value]) -> Script:
     """The scenario with these settings; raises ConfigError naming the first that cannot be."""
     for key, value in settings.items():
         data: Any = msgspec.json.decode(msgspec.json.encode(scenario))
         _set(data, key.split("."), value, key, scenario.file)
         try:
-            scenario = msgspec.convert(data, Scenario)
+            scenario = msgspec.convert(data, type(scenario))
         except msgspec.ValidationError as error:
             raise ConfigError(f"{value!r} does not fit: {error}", key=key, file=scenario.file) from None
     return scenario
