@@ -34,7 +34,7 @@ def compatible(wanted: Criteria, advertised: Criteria) -> bool:
 
     False is always true. True may also mean that the search was given up, as in ``covers``.
     """
-    return _satisfiable(_by_name(wanted, advertised))
+    return not _apart(wanted, advertised) and _satisfiable(_by_name(wanted, advertised))
 
 
 def witness(wanted: Criteria) -> Attributes | None:
@@ -46,6 +46,14 @@ def witness(wanted: Criteria) -> Attributes | None:
             return None
         found[name] = value
     return found
+
+
+def _apart(one: Criteria, other: Criteria) -> bool:
+    """Whether both want the same attribute to be equal to different values: so most pairs are told apart."""
+    fixed = {name: value for name, symbol, value in one.constraints if symbol == "="}
+    return any(
+        symbol == "=" and name in fixed and fixed[name] != value for name, symbol, value in other.constraints
+    )
 
 
 def _by_name(*filters: Criteria) -> dict[str, list[Condition]]:
