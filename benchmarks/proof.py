@@ -3,8 +3,8 @@
     python benchmarks/proof.py --seeds 20 --out proof.json
 
 runs ``scenarios/TEMPLATE.toml`` with seeds 1 to 20 for all installed templates, as many at a time as there
-are cores, prints a line per run and a table, and ends with 1 if a promise was broken, printing the command
-that replays it.
+are cores, seed by seed, prints a line per run and a table, and ends with 1 if a promise was broken, printing
+the command that replays it.
 ``--nodes 20 --duration 900`` runs smaller and faster variants of the same scenarios.
 """
 
@@ -157,10 +157,10 @@ def main(arguments: list[str] | None = None) -> int:
             except BrokenProcessPool as error:  # killed, or out of memory
                 runs.append(Run(*jobs[job], 0.0, 0, error=str(error)))
             print(line(runs[-1]), flush=True)
-    runs.sort(key=lambda each: (each.scenario, each.seed))
+            runs.sort(key=lambda each: (each.scenario, each.seed))
+            if options.out is not None:  # after every run: who stops in between has what was done
+                options.out.write_bytes(msgspec.json.format(msgspec.json.encode(runs)))
     Console(width=200).print(table(runs))
-    if options.out is not None:
-        options.out.write_bytes(msgspec.json.format(msgspec.json.encode(runs)))
     broken = [each for each in runs if not each.passed]
     for each in broken:
         what = each.result.examples[0] if each.result else each.error
