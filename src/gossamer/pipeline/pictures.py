@@ -18,7 +18,7 @@ COLOURS = ("#2f6690", "#d1495b", "#66a182", "#edae49", "#7d5ba6", "#3d405b", "#8
 GREY = "#8a8f98"
 MAX_LINES = 8
 MAX_NAMES = 60
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "gossamer",
     "font.family": "sans-serif",
@@ -37,9 +37,9 @@ def topology(links: Mapping[tuple[str, str], float], loads: Mapping[str, float])
         near[b].append(a)
     names = sorted({*near, *loads}, key=lambda name: (-loads.get(name, 0), name))
     if not names:
-        return _svg(Figure(figsize=(4, 1)))
+        return svg(Figure(figsize=(4, 1)))
     places = _places(names, near)
-    with rc_context(_STYLE):
+    with rc_context(STYLE):
         figure = Figure(figsize=(6.2, 5.2))
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_axis_off()
@@ -58,12 +58,12 @@ def topology(links: Mapping[tuple[str, str], float], loads: Mapping[str, float])
             if len(names) <= MAX_NAMES:
                 axes.annotate(name, (x, y), (0, -13), textcoords="offset points", ha="center", fontsize=8)
         axes.margins(0.12)
-        return _svg(figure)
+        return svg(figure)
 
 
 def distribution(samples: Series, label: str) -> str:
     """Which share of deliveries came within how much time: points of value and share."""
-    with rc_context(_STYLE):
+    with rc_context(STYLE):
         figure, axes = _axes()
         for (name, points), colour in zip(_few(samples), _colours(), strict=False):
             axes.plot([x for x, _ in points], [y for _, y in points], color=colour, label=name, lw=1.6)
@@ -77,7 +77,7 @@ def distribution(samples: Series, label: str) -> str:
 
 def over_time(lines: Series, label: str) -> str:
     """Something per second, over seconds since the beginning of the run."""
-    with rc_context(_STYLE):
+    with rc_context(STYLE):
         figure, axes = _axes()
         for (name, points), colour in zip(_few(lines), _colours(), strict=False):
             axes.plot([x for x, _ in points], [y for _, y in points], color=colour, label=name, lw=1.3)
@@ -98,7 +98,7 @@ def _finished(figure: Figure, axes: Any, lines: Series) -> str:
     if lines:
         more = f" (and {len(lines) - MAX_LINES} more)" if len(lines) > MAX_LINES else ""
         axes.legend(frameon=False, fontsize=8, title=more or None)
-    return _svg(figure)
+    return svg(figure)
 
 
 def _few(lines: Series) -> list[tuple[str, Sequence[tuple[float, float]]]]:
@@ -157,7 +157,8 @@ def _leaves(names: Sequence[str], near: Mapping[str, Sequence[str]]) -> dict[str
     return {name: max(1, len(near.get(name, ())) - 1) for name in names}
 
 
-def _svg(figure: Figure) -> str:
+def svg(figure: Figure) -> str:
+    """The text of a picture; the same for the same figure."""
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     whole = text.getvalue()
