@@ -8,7 +8,7 @@ import sys
 import typer
 from rich.console import Console
 
-from gossamer.cli import analyse, audit, demo, node, packages, registry, simulate, sweep, talk
+from gossamer.cli import analyse, audit, demo, node, packages, registry, simulate, sweep, talk, whatif
 from gossamer.core.errors import ConfigError, GossamerError
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app.add_typer(packages.app, name="templates")
 app.add_typer(analyse.app, name="analyse")
 app.command("simulate")(simulate.simulate)
 app.command("sweep")(sweep.sweep)
+app.command("whatif")(whatif.whatif)
 app.command("audit")(audit.audit)
 app.command("report")(audit.report)
 app.command("watch")(audit.watch)

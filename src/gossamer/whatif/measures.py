@@ -73,7 +73,7 @@ def row(measures: Measures, question: Question) -> Row:
         "latency": measures.latency,
         "latency_p99": measures.latency_p99,
         "traffic": float(sum(measures.loads)) / question.window,
-        "headroom": 1 / measures.fullest if measures.fullest > 0 else None,
+        "fullest": measures.fullest,
         "bottleneck": _bottleneck(measures, made),
         "published": float(measures.published),
         "deliveries": float(measures.deliveries),

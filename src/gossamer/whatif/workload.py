@@ -132,13 +132,13 @@ class Workload:
         dice.shuffle(chosen)
         deck = Deck([agent.number for agent in near], dice)
         for place in chosen[:count]:
-            hand = self._elsewhere(groups[place][0], near, dice) if away == 0 else deck
-            found[place].update(hand.deal(self._drawn(dice)))
+            first = self._elsewhere(groups[place][0], near, dice) if away == 0 else []
+            found[place].update(first, deck.deal(self._drawn(dice) - len(first), first))
 
-    def _elsewhere(self, agent: Agent, near: list[Agent], dice: SeededDice) -> Deck:
-        """Those that are not on the host of an agent, if any: what it says has to pass its dispatcher."""
+    def _elsewhere(self, agent: Agent, near: list[Agent], dice: SeededDice) -> list[int]:
+        """One that is not on the host of an agent, if there is one: then events pass the dispatcher."""
         others = [each.number for each in near if (each.site, each.host) != (agent.site, agent.host)]
-        return Deck(others or [each.number for each in near], dice)
+        return [dice.choice(others)] if others else []
 
     def _drawn(self, dice: SeededDice) -> int:
         """How many listeners there are, if there is one."""
@@ -203,13 +203,16 @@ class Deck:
         self._dice = dice
         self._left: list[int] = []
 
-    def deal(self, count: int) -> list[int]:
-        """So many different numbers, or all if there are fewer."""
-        count = min(count, len(self._numbers))
-        if len(self._left) < count:
+    def deal(self, count: int, but: Sequence[int] = ()) -> list[int]:
+        """So many different numbers that are not these, or all if there are fewer."""
+        count = min(count, len(self._numbers) - len(but))
+        if len(self._left) < count + len(but):
             self._left = self._numbers.copy()
             self._dice.shuffle(self._left)
-        dealt, self._left = self._left[:count], self._left[count:]
+        if not but:
+            return [self._left.pop() for _ in range(count)]
+        dealt = [number for number in self._left if number not in but][:count]
+        self._left = [number for number in self._left if number not in dealt]
         return dealt
 
 
