@@ -38,6 +38,8 @@ class Verdict(msgspec.Struct, frozen=True):
         Its settings.
     kept
         In how many of the cases all limits are kept.
+    until
+        The last value along the axis up to which they are kept in all cases; None if not even at the first.
     breaches
         For each limit that is not kept, the worst.
     worst
@@ -54,6 +56,7 @@ class Verdict(msgspec.Struct, frozen=True):
     design: dict[str, Any]
     cases: int
     kept: int
+    until: float | None
     breaches: tuple[Breach, ...]
     worst: dict[str, float]
     saturates: float | None
@@ -88,11 +91,9 @@ def axis(question: Question) -> str:
 
 def _judged(question: Question, design: dict[str, Any], own: Sequence[Case]) -> Verdict:
     breaches: dict[str, Breach] = {}
-    kept = 0
-    for case in own:
-        broken = list(_breaches(question.limits, case))
-        kept += not broken
-        for each in broken:
+    broken = [list(_breaches(question.limits, case)) for case in own]
+    for all_ in broken:
+        for each in all_:
             if each.limit not in breaches or each.reached > breaches[each.limit].reached:
                 breaches[each.limit] = each
     figure = PREFERENCES[question.prefer]
@@ -103,7 +104,8 @@ def _judged(question: Question, design: dict[str, Any], own: Sequence[Case]) -> 
     return Verdict(
         design=design,
         cases=len(own),
-        kept=kept,
+        kept=sum(not each for each in broken),
+        until=_until([(case.settings.get(along), not each) for case, each in zip(own, broken, strict=True)]),
         breaches=tuple(breaches.values()),
         worst={name: _worst(own, name) for name in sorted(figures)},
         saturates=_crossing(own, along, simulated=True),
@@ -112,6 +114,18 @@ def _judged(question: Question, design: dict[str, Any], own: Sequence[Case]) -> 
         fullest=fullest.expected("fullest") or 0.0,
         preferred=_worst(own, figure),
     )
+
+
+def _until(kept: Sequence[tuple[Any, bool]]) -> float | None:
+    """The last of the values up to which all is well."""
+    last = None
+    if not all(type(at) in (int, float) for at, _ in kept):
+        return None
+    for at in sorted({float(at) for at, _ in kept}):
+        if not all(well for other, well in kept if other == at):
+            break
+        last = at
+    return last
 
 
 def _asked(limits: Limits) -> dict[str, float]:

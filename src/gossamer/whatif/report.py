@@ -33,12 +33,12 @@ def page(
     """The whole report."""
     parts = [
         _about(question),
-        _recommendation(question, verdicts),
+        recommendation(question, verdicts),
         _designs(question, verdicts),
         _pictures(question, found),
         _side_by_side(question, found),
         _networks(question, found),
-        _method(question, found, failures),
+        method(question, found, failures),
         _glossary(),
     ]
     title = f"What if: {question.name or 'a question'}"
@@ -66,7 +66,8 @@ def _about(question: Question) -> str:
     )
 
 
-def _recommendation(question: Question, verdicts: Sequence[Verdict]) -> str:
+def recommendation(question: Question, verdicts: Sequence[Verdict]) -> str:
+    """Which design to take, and whether it keeps the limits."""
     asked = _limits(question)
     said = "; ".join(f"{_named(key)} at most {_with_unit(key, most)}" for key, most in asked.items())
     head = f"<p>Limits: {escape(said)}.</p>" if said else "<p>No limits were given.</p>"
@@ -81,7 +82,8 @@ def _recommendation(question: Question, verdicts: Sequence[Verdict]) -> str:
         text += f", and of {others + 1} designs that do it has the lowest {prefer}." if others else "."
     elif asked:
         text = f'<span class="violated">No design keeps all limits in all cases.</span> Nearest is {design}, '
-        text += f"which keeps them in {best.kept} of {best.cases}."
+        until = "" if best.until is None else f", up to {words.setting(axis(question), best.until)}"
+        text += f"which keeps them in {best.kept} of {best.cases}{escape(until)}."
     else:
         text = f"By {prefer} the best is {design}."
     return f"<h2>Recommendation</h2><p>{text}</p>{head}"
@@ -248,7 +250,8 @@ def _networks(question: Question, found: Sequence[Case]) -> str:
     return f"<h2>Networks</h2>{drawn}" if drawn else ""
 
 
-def _method(question: Question, found: Sequence[Case], failures: Sequence[Failure]) -> str:
+def method(question: Question, found: Sequence[Case], failures: Sequence[Failure]) -> str:
+    """How figures were found, and what failed."""
     checked = [agreed for case in found for agreed in case.checked]
     methods = {str(run["method"]) for case in found for run in case.simulated}
     topologies = [varied(question, case.settings).topology for case in found]
