@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: install run test lint bench proof bench-pipeline proof-kills clean
+.PHONY: install run test lint bench bench-setup proof bench-pipeline proof-kills clean
 
 install: $(READY)
 
@@ -33,8 +33,19 @@ PROOF ?= proof.json
 proof: install
 	$(BIN)/python benchmarks/proof.py $(SCENARIOS) --seeds $(SEEDS) --jobs $(JOBS) --out $(PROOF)
 
+# gossamer beside other messaging systems; those that are not installed are left out. make bench BENCH=--full for all.
+BENCH ?=
+CHARTS ?= bench.html
+
 bench: install
-	$(BIN)/python benchmarks/throughput.py
+	$(BIN)/gossamer bench peers --chart $(CHARTS) $(BENCH)
+
+# The other systems: servers as packages of Debian, clients into .venv.
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
+bench-setup: install
+	$(SUDO) apt-get install --yes --no-install-recommends nats-server redis-server mosquitto
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 
 # Kills a streaming job from a log into a channel twenty times: nothing lost, nothing twice.
 proof-kills: install

@@ -33,7 +33,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "analysis": LOW,
     "pipeline": {"core", "analysis", "simulator"},
     "testing": LOW | HOSTS | {"templates"},
-    "cli": LOW | HOSTS | {"whatif", "testing"},
+    "bench": LOW | {"runtime", "pipeline"},
+    "cli": LOW | HOSTS | {"whatif", "testing", "bench"},
     "whatif": LOW | HOSTS,
     "apps": LOW | HOSTS | TOP | {"templates"},
     "pyspark_gossamer": LOW | {"runtime"},  # other people's pipelines: events in and out

@@ -8,7 +8,7 @@ import sys
 import typer
 from rich.console import Console
 
-from gossamer.cli import analyse, audit, demo, node, packages, registry, simulate, sweep, talk, whatif
+from gossamer.cli import analyse, audit, bench, demo, node, packages, registry, simulate, sweep, talk, whatif
 from gossamer.core.errors import ConfigError, GossamerError
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app.command("channels")(node.channels)
 app.add_typer(registry.app, name="registry")
 app.add_typer(packages.app, name="templates")
 app.add_typer(analyse.app, name="analyse")
+app.add_typer(bench.app, name="bench")
 app.command("simulate")(simulate.simulate)
 app.command("sweep")(sweep.sweep)
 app.command("whatif")(whatif.whatif)

@@ -1,0 +1,1 @@
+"""Measures gossamer beside other messaging systems, on this machine, in one run."""

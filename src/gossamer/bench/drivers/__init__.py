@@ -1,0 +1,1 @@
+"""One module per system: how its messages are sent, received and echoed."""

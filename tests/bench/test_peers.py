@@ -1,0 +1,101 @@
+"""The comparison in small: real processes, few messages, no look at how fast they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gossamer.bench import systems
+from gossamer.bench.book import DONE, LAST, MARK, PROBE, READY, SEEN, Board, Book, Load
+from gossamer.bench.charts import page
+from gossamer.bench.peers import Plan, Result, compare
+from gossamer.bench.session import Outcome, RoundTrips
+from gossamer.cli.bench import show, told
+from gossamer.core.errors import ConfigError
+
+
+async def test_gossamer_and_the_bare_socket_lose_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = Plan(("raw", "gossamer"), sizes=(100,), receivers=(2,), repeat=1, seconds=0.02, round_trips=False)
+    result = Result(plan)
+    steps: list[int] = []
+    await compare(result, lambda what, done: steps.append(done))
+    rows = result.rows()
+    assert [(row.system, row.size, row.receivers, row.loss) for row in rows] == [
+        ("raw", 100, 2, 0),
+        ("gossamer", 100, 2, 0),
+    ]
+    assert all(row.rate > 0 and row.cpu and row.ratio is None for row in rows)
+    assert all(one.sent > 1 and one.seen == [one.sent] * 2 for own in result.outcomes.values() for one in own)
+    assert steps == [0, 1]
+    assert result.problems == {}
+    assert msgspec.json.decode(told(result, rows))["rows"][0]["system"] == "raw"
+    show(result, rows)
+    assert "lost: nothing" in capsys.readouterr().out
+
+
+def measured() -> Result:
+    """What a run might have given, with a peer that lost something."""
+    result = Result(Plan(("gossamer", "pyzmq"), sizes=(10,), receivers=(1,)))
+    result.outcomes["gossamer", 10, 1] = [Outcome(500, [500], seconds, 0.001) for seconds in (1.0, 0.5, 0.1)]
+    result.outcomes["pyzmq", 10, 1] = [Outcome(500, [490], 1.0, None)]
+    result.calls["gossamer"] = [RoundTrips(7, 200_000, 300_000)]
+    return result
+
+
+def test_rows_are_medians_beside_the_fastest_peer() -> None:
+    ours, other = measured().rows()
+    assert (ours.rate, ours.loss, ours.cpu) == (1000, 0, 2.0)
+    assert ours.ratio == pytest.approx(1000 / 490, abs=0.001)
+    assert (other.rate, other.loss, other.cpu, other.ratio) == (490, 10, None, 1.0)
+    assert [(row.p50, row.p99) for row in measured().round_trips()] == [(200, 300)]
+
+
+def test_the_page_of_charts_needs_nothing_from_elsewhere() -> None:
+    text = page(measured())
+    assert text.count("<svg") == 4
+    assert "Messages lost: 10." in text
+    assert "src=" not in text
+
+
+def test_a_system_that_is_not_installed_is_said_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(systems, "SERVER_FOLDERS", "")
+    monkeypatch.setenv("PATH", "")
+    result = Result(Plan(("raw", "redis")))
+    assert result.missing == ["redis"]
+    assert [each.name for each in result.plan.present] == ["raw"]
+    show(result, result.rows())
+    assert "not installed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("wrong", [{"systems": ("pigeons",)}, {"sizes": (0,)}, {"receivers": (99,)}])
+def test_a_plan_that_cannot_be_is_refused(wrong: dict[str, tuple[object, ...]]) -> None:
+    with pytest.raises(ConfigError, match=f"--{next(iter(wrong))}"):
+        msgspec.convert(wrong, Plan)
+
+
+def test_a_receiver_counts_messages_and_not_probes(tmp_path: Path) -> None:
+    board = Board(tmp_path / "board", 2, create=True)
+    book = Book(Board(tmp_path / "board", 2), 1)
+    for mark in (PROBE, MARK, LAST):
+        book.seen += 1
+        book.marked(mark)
+    assert [board.read(each) for each in (READY, SEEN, DONE)] == [[0, 1], [0, 2], [0, 1]]
+
+
+def test_a_load_waits_for_the_slowest_receiver_and_ends_with_the_last_message(tmp_path: Path) -> None:
+    board = Board(tmp_path / "board", 2, create=True)
+    load = Load(board, size=100_000, seconds=5)
+    batches = load.batches()
+    while not load.ahead:
+        assert {len(each) for each in next(batches)} == {100_000}
+    for receiver in range(2):
+        board.write(receiver, SEEN, load.sent)
+    assert not load.ahead
+
+    short = Load(board, size=1, seconds=0)
+    assert list(short.batches()) == [[bytes([LAST])]]
+    assert short.sent == 1
