@@ -13,7 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import msgspec
+import numpy as np
 
+from gossamer.analysis.hierarchy import Whole
 from gossamer.core.event import Attributes, Criteria
 from gossamer.core.names import NANOSECONDS
 from gossamer.simulator.agents import exponential
@@ -89,20 +91,20 @@ class Workload:
         dice = SeededDice(seed, label="interest")
         apart = shape(question.interest or question.topology).apart
         for role in HEARD_BY:
-            for site, hops in enumerate(apart.tolist()):
-                self._draw(role, site, hops, dice)
+            for site in range(len(apart)):
+                self._draw(role, site, apart[site], dice)
 
-    def _draw(self, role: str, site: int, hops: Sequence[int], dice: SeededDice) -> None:
+    def _draw(self, role: str, site: int, hops: Whole, dice: SeededDice) -> None:
         """Listeners of everything that agents of a role publish at a site."""
-        publishing = self._by_site[role, site]
-        groups = [group for agent in publishing for group in self._groups(agent, dice)]
+        groups = [group for agent in self._by_site[role, site] for group in self._groups(agent, dice)]
         found: list[set[int]] = [set() for _ in groups]
-        near: dict[int, list[Agent]] = defaultdict(list)
-        for other, away in enumerate(hops):
-            near[away] += self._by_site[HEARD_BY[role], other]
-        for away in sorted(near):
-            if near[away]:
-                self._deal(groups, found, near[away], away, dice)
+        for away in range(int(hops.max()) + 1 if groups else 0):
+            wanted = len(groups) * self.question.traffic.spread**away
+            count = int(wanted) + (dice.random() < wanted - int(wanted))
+            if count:
+                sites = np.flatnonzero(hops == away).tolist()
+                near = [agent for other in sites for agent in self._by_site[HEARD_BY[role], other]]
+                self._deal(groups, found, near, away, count, dice)
         for (agent, kinds), heard in zip(groups, found, strict=True):
             for kind in kinds:
                 self.listeners[agent.number, kind] = tuple(sorted(heard))
@@ -123,11 +125,10 @@ class Workload:
         found: list[set[int]],
         near: list[Agent],
         away: int,
+        count: int,
         dice: SeededDice,
     ) -> None:
-        """Let some groups have listeners among those at one distance."""
-        wanted = len(groups) * self.question.traffic.spread**away
-        count = int(wanted) + (dice.random() < wanted - int(wanted))
+        """Let so many groups have listeners among those at one distance."""
         chosen = list(range(len(groups)))
         dice.shuffle(chosen)
         deck = Deck([agent.number for agent in near], dice)
@@ -206,13 +207,14 @@ class Deck:
     def deal(self, count: int, but: Sequence[int] = ()) -> list[int]:
         """So many different numbers that are not these, or all if there are fewer."""
         count = min(count, len(self._numbers) - len(but))
-        if len(self._left) < count + len(but):
-            self._left = self._numbers.copy()
-            self._dice.shuffle(self._left)
-        if not but:
-            return [self._left.pop() for _ in range(count)]
-        dealt = [number for number in self._left if number not in but][:count]
-        self._left = [number for number in self._left if number not in dealt]
+        dealt: list[int] = []
+        while len(dealt) < count:
+            self._left = self._left or self._numbers.copy()
+            place = self._dice.randrange(len(self._left))
+            self._left[place], self._left[-1] = self._left[-1], self._left[place]
+            number = self._left.pop()
+            if number not in but and number not in dealt:
+                dealt.append(number)
         return dealt
 
 
@@ -230,13 +232,13 @@ def _agents(question: Question) -> Iterator[Agent]:
     traffic, hosts = question.traffic, max(1, question.topology.hosts)
     number = 0
     for site in range(question.topology.dispatchers):
-        for role, count in (
-            (SOURCE, traffic.sources),
-            (SINK, traffic.sinks),
-            (PROACTIVE, traffic.proactive),
-            (REACTIVE, traffic.reactive),
+        for role, count, first in (  # who listens sits next to who publishes, not on the same host
+            (SOURCE, traffic.sources, 0),
+            (SINK, traffic.sinks, 1),
+            (PROACTIVE, traffic.proactive, 0),
+            (REACTIVE, traffic.reactive, 1),
         ):
-            for place in range(count):
+            for place in range(first, first + count):
                 yield Agent(number, role, site, place % hosts)
                 number += 1
 
