@@ -13,6 +13,7 @@ from gossamer import catalog
 from gossamer.core.config import parse
 from gossamer.runtime.config import NodeConfig, check_bindings
 from gossamer.simulator.scenario import Scenario, load
+from gossamer.whatif import script
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -40,6 +41,8 @@ def test_every_python_block_runs_as_it_stands(code: str, tmp_path: Path) -> None
 def test_every_toml_block_is_valid(text: str) -> None:
     if "entry-points" in text:
         assert 'project.entry-points."gossamer.t' in text
+    elif "[traffic]" in text:
+        assert script.read(text).sweep
     elif "duration" in text:
         assert parse(text, Scenario).duration > 0
     else:
@@ -70,4 +73,7 @@ def test_the_readme_lists_every_template_and_no_other() -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "scenarios").rglob("*.toml")), ids=lambda path: path.stem)
 def test_every_scenario_loads(path: Path) -> None:
-    assert load(path).channel
+    if path.parent.name == "whatif":
+        assert script.load(path).sweep
+    else:
+        assert load(path).channel
