@@ -11,6 +11,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from gossamer.pipeline.pictures import COLOURS, GREY, MAX_LINES, STYLE, svg
+from gossamer.whatif import words
 from gossamer.whatif.summary import Case
 
 WIDTH, HEIGHT = 3.4, 2.5
@@ -75,7 +76,7 @@ def _draw(axes: Any, panel: Panel, series: dict[str, list[Case]], along: str) ->
     if places and not all(isinstance(each, float) for each in places):
         axes.set_xticks(list(places.values()), [str(each) for each in places], rotation=20)
     axes.set_title(panel.title, fontsize=9)
-    axes.set_xlabel(along)
+    axes.set_xlabel(words.name(along))
     axes.set_ylabel(panel.label)
     axes.set_ylim(bottom=0)
     axes.grid(True, color="#e6e8eb", lw=0.7)

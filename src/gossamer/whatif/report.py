@@ -101,7 +101,11 @@ def _designs(question: Question, verdicts: Sequence[Verdict]) -> str:
     figures = list(verdicts[0].worst) if verdicts else []
     along = axis(question)
     head = ["design", "limits kept", *(f"worst: {_named(each)}" for each in figures)]
-    head += [f"saturates at {along}: calculated", "simulated", "full first"] if along else ["full first"]
+    head += (
+        [f"saturates at {words.name(along)}: calculated", "simulated", "full first"]
+        if along
+        else ["full first"]
+    )
     rows = []
     for each in verdicts:
         row = [escape(words.settings(each.design)), f"{each.kept} of {each.cases}"]
@@ -134,7 +138,7 @@ def _pictures(question: Question, found: Sequence[Case]) -> str:
         rest = {key: value for key, value in case.settings.items() if key != along}
         series.setdefault(words.settings(rest) if rest else "", []).append(case)
     more = f" The first {MAX_LINES} of {len(series)} designs are drawn." if len(series) > MAX_LINES else ""
-    lines = "Lines are calculated, points with bars are simulated." + more
+    lines = "Lines are calculated, points with bars simulated; dashed are limits." + more
     shown = [
         ("Events that a dispatcher receives", _load_panels(question), 3),
         ("Utilisation of links between dispatchers", _link_panels(question, found), 2),

@@ -110,11 +110,16 @@ def links(question: Question) -> str:
     return f"Links have {speed} and a latency of {link.latency * 1000:g} ms.{work}"
 
 
+def name(key: str) -> str:
+    """A setting by itself, such as below an axis."""
+    return _SIMPLE.get(key) or key
+
+
 def setting(key: str, value: Any) -> str:
     """A setting and its value, as short as it can be understood."""
     shown = f"{value:g}" if isinstance(value, float) else str(value)
-    name = _SIMPLE.get(key, key)
-    return f"{name} {shown}" if name else shown
+    said = _SIMPLE.get(key, key)
+    return f"{said} {shown}" if said else shown
 
 
 def settings(own: dict[str, Any]) -> str:
