@@ -26,20 +26,24 @@ from gossamer.core.errors import (
     StorageError,
     TooLarge,
     UnknownChannel,
+    UnknownCodec,
     UnknownKey,
     UnknownTemplate,
     Unsigned,
     Untrusted,
+    WishRefused,
 )
 from gossamer.core.event import Criteria, Envelope, Wishes
 from gossamer.core.names import Role
 from gossamer.core.receipt import Receipt
 from gossamer.core.template import Settings, Template
 from gossamer.links.binding import Binding
+from gossamer.runtime.acknowledging import Redelivery
 from gossamer.runtime.channel import Channel
 from gossamer.runtime.config import Limits, NodeConfig
 from gossamer.runtime.node import Node, connect, run
-from gossamer.runtime.subscription import ReceivedEvent, Subscription
+from gossamer.runtime.received import ReceivedEvent
+from gossamer.runtime.subscription import Subscription
 
 __version__ = "0.1.0"
 
@@ -73,6 +77,7 @@ __all__ = [
     "ProtocolError",
     "Receipt",
     "ReceivedEvent",
+    "Redelivery",
     "Refused",
     "RemoteError",
     "Role",
@@ -82,10 +87,12 @@ __all__ = [
     "Template",
     "TooLarge",
     "UnknownChannel",
+    "UnknownCodec",
     "UnknownKey",
     "UnknownTemplate",
     "Unsigned",
     "Untrusted",
+    "WishRefused",
     "Wishes",
     "connect",
     "run",

@@ -33,6 +33,14 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     os.chdir(before)
 
 
+def test_who_keeps_which_wish_is_a_table_and_rows() -> None:
+    assert "order=priority" in run("--wishes").stdout
+    rows = {row["wish"]: row for row in json.loads(run("--wishes", "--json").stdout)}
+    assert rows["history"]["kept"]["persistent"]
+    assert not rows["history"]["kept"]["reliable"]
+    assert rows["history"]["on"] == ["subscription"]
+
+
 def test_a_key_pair_is_made_and_its_settings_are_shown(folder: Path) -> None:
     made = run("key", "bob")
     assert made.exit_code == 0

@@ -38,6 +38,11 @@ EXAMPLES: dict[str, tuple[GossamerError, list[str]]] = {
     ),
     "TooLarge": (errors.TooLarge("payload", 9, 8), ["payload", "9", "8", "split it"]),
     "BadEnvelope": (errors.BadEnvelope("attribute 'a'", None, "str or int"), ["'a'", "None", "str or int"]),
+    "WishRefused": (
+        errors.WishRefused("order=priority", "reliable", ["multicast", "loop"]),
+        ["order=priority", "'reliable'", "these can: loop, multicast"],
+    ),
+    "UnknownCodec": (errors.UnknownCodec(77, ["raw"]), ["codec 77", "not registered", "raw"]),
     "BadFilter": (errors.BadFilter("price ~ 10", 6, "an operator"), ["price ~ 10", "7", "~", "an operator"]),
     "NotAdvertised": (errors.NotAdvertised({"a": 1}, 2), ["'a': 1", "2 advertisements", "advertise such"]),
     "NotATree": (errors.NotATree("'a' is joined to itself"), ["'a' is joined to itself"]),

@@ -84,7 +84,7 @@ async def take(events: Subscription, count: int) -> list[bytes]:
 
 def rest(events: Subscription) -> list[bytes]:
     """What waits in a subscription, oldest first, without taking it."""
-    return [event.payload for batch in events._queue for event in batch]
+    return [event.payload for batch in events._queue._batches for event in batch]
 
 
 async def stuff(channel: Channel, payload: bytes) -> int:

@@ -337,13 +337,13 @@ async def test_bad_input_is_refused_by_type_and_the_channel_goes_on() -> None:
             with pytest.raises(TooLarge) as too_large:
                 await channel.publish(bytes(MAX_PAYLOAD + 1))
             assert (too_large.value.size, too_large.value.limit) == (MAX_PAYLOAD + 1, MAX_PAYLOAD)
-            with pytest.raises(BadEnvelope, match=r"bytes; encode"):
+            with pytest.raises(BadEnvelope, match=r"bytes; give the channel a codec"):
                 await channel.publish("text")  # type: ignore[arg-type]
             with pytest.raises(BadEnvelope, match=r"Envelope object"):
                 await channel.publish(b"", {"a": 1})  # type: ignore[arg-type]
             with pytest.raises(BadEnvelope, match=r"attribute 'a'"):
                 await channel.publish(b"", Envelope({"a": object()}))  # type: ignore[dict-item]
-            with pytest.raises(BadEnvelope, match=r"bytes; encode"):
+            with pytest.raises(BadEnvelope, match=r"bytes; give the channel a codec"):
                 await channel.publish_many([b"kept", "text"])  # type: ignore[list-item]
             with pytest.raises(BadEnvelope):
                 channel.subscribe(on_full="explode")  # type: ignore[arg-type]

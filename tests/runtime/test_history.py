@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
-from gossamer import BadEnvelope, Channel, ConfigError, NoAnswer, Node, Role, connect
+from gossamer import BadEnvelope, Channel, ConfigError, NoAnswer, Node, Role, WishRefused, connect
 from gossamer.core.effect import Append
 from gossamer.core.errors import StorageError
 from gossamer.core.wire import encode
@@ -84,7 +84,7 @@ async def test_a_slow_subscriber_is_not_flooded_with_history(tmp_path: Path) -> 
 async def test_history_of_a_template_that_keeps_none_is_refused() -> None:
     async with connect() as node:
         channel = await node.channel("news", template="reliable")
-        with pytest.raises(BadEnvelope, match="persistent"):
+        with pytest.raises(WishRefused, match="persistent"):
             channel.subscribe(from_place=0)
 
 

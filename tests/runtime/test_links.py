@@ -12,7 +12,19 @@ from typing import Any
 
 import pytest
 
-from gossamer import Binding, Channel, ConfigError, Limits, Node, NodeConfig, Role, Subscription, connect
+from gossamer import (
+    Binding,
+    Channel,
+    ConfigError,
+    Envelope,
+    Limits,
+    Node,
+    NodeConfig,
+    Role,
+    Subscription,
+    Wishes,
+    connect,
+)
 from gossamer.core.context import CONTACTS
 from gossamer.core.control import Control
 from gossamer.core.names import channel_id
@@ -169,6 +181,17 @@ async def test_what_is_essential_goes_by_tcp_and_the_rest_as_it_is_bound() -> No
         async with talk(a, b, "video") as (channel, events):
             assert await carried_by(a, "b", channel, events) == {"udp"}
         assert a.drops == b.drops == {}
+
+
+async def test_an_events_own_wish_wins_over_the_binding_of_its_channel() -> None:
+    async with pair() as (a, b), talk(a, b, "video") as (channel, events):
+        tcp = strand_of(a, "b", "tcp")
+        for essential, by_tcp in ((None, 0), (True, 1), (False, 0)):
+            before = tcp.sent
+            await channel.publish(b"frame", Envelope(wishes=Wishes(essential=essential)))
+            channel.flush()
+            assert await take(events, 1) == [b"frame"]
+            assert tcp.sent - before == by_tcp
 
 
 async def test_a_channel_that_no_binding_fits_stays_on_reliable_connections() -> None:

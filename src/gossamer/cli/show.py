@@ -1,4 +1,4 @@
-"""``gossamer templates``: what is installed, read from the code."""
+"""``gossamer templates``: what is installed and which wishes it keeps, read from the code."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.table import Table
 from gossamer import catalog
 from gossamer.cli.node import Json
 from gossamer.core.errors import ConfigError
+from gossamer.core.wishes import WISHES
 
 
 def described() -> list[dict[str, Any]]:
@@ -40,4 +41,26 @@ def templates(as_json: Json = False) -> None:
     for row in rows:
         settings = "\n".join(f"{key}={value}" for key, value in row["settings"].items())
         table.add_row(f"[bold]{row['name']}[/]", row["promises"], row["costs"], row["needs"], settings)
+    Console().print(table)
+
+
+def wishes(as_json: Json = False) -> None:
+    """Show which template keeps which wish; what it does not keep it refuses."""
+    installed = catalog.templates()
+    rows = [
+        {
+            "wish": wish.name,
+            "on": list(wish.on),
+            "meaning": wish.meaning,
+            "kept": {name: wish.kept_by(template) for name, template in installed.items()},
+        }
+        for wish in WISHES.values()
+    ]
+    if as_json:
+        print(json.dumps(rows))
+        return
+    table = Table("wish", "on", *installed, "meaning")
+    for row in rows:
+        marks = ("[green]yes[/]" if kept else "[dim]no[/]" for kept in row["kept"].values())  # type: ignore[attr-defined]
+        table.add_row(f"[bold]{row['wish']}[/]", ", ".join(row["on"]), *marks, str(row["meaning"]))
     Console().print(table)

@@ -18,7 +18,8 @@ from gossamer.core.event import DEFAULT_PRIORITY, Attributes, Criteria, Envelope
 from gossamer.filters.language import parse
 from gossamer.runtime.channel import Channel
 from gossamer.runtime.node import Node, connect
-from gossamer.runtime.subscription import MAX_PENDING, OnFull, ReceivedEvent
+from gossamer.runtime.received import ReceivedEvent
+from gossamer.runtime.terms import MAX_PENDING, OnFull
 
 ChannelName = Annotated[str, typer.Argument(help="Name of the channel.", metavar="CHANNEL")]
 TemplateName = Annotated[

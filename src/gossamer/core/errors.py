@@ -14,6 +14,8 @@
     │   ├── ChannelExists         the channel is there, but with another template or other settings
     │   ├── TooLarge              a payload, envelope or count is over its limit
     │   ├── BadEnvelope           an attribute or a wish has the wrong type or range
+    │   ├── WishRefused           the template of a channel cannot keep a wish; names templates that can
+    │   ├── UnknownCodec          this program does not know how a payload was made, or is to be made
     │   ├── BadFilter             a filter's text cannot be read; names the place in it and says what fits
     │   ├── NotAdvertised         an event is outside what was advertised for its channel
     │   ├── NotATree              edges that should form a tree do not
@@ -153,6 +155,27 @@ class BadEnvelope(LocalError):
     def __init__(self, field: str, value: object, rule: str) -> None:
         self.field, self.value, self.rule = field, value, rule
         super().__init__(f"event's {field} is {value!r:.80}: {rule}")
+
+
+class WishRefused(LocalError):
+    """The template of a channel cannot keep a wish."""
+
+    def __init__(self, wish: str, template: str, able: Iterable[str]) -> None:
+        self.wish, self.template, self.able = wish, template, sorted(able)
+        others = f"these can: {', '.join(self.able)}" if self.able else "no installed template can"
+        super().__init__(f"a channel of template {template!r} cannot keep the wish {wish}; {others}")
+
+
+class UnknownCodec(LocalError):
+    """This program does not know how a payload was made, or is to be made."""
+
+    def __init__(self, codec: str | int, known: Iterable[str]) -> None:
+        self.codec, self.known = codec, sorted(known)
+        if isinstance(codec, int):
+            text = f"the payload was made by codec {codec}, which is not registered in this program"
+            super().__init__(f"{text}; known: {', '.join(self.known)}")
+        else:
+            super().__init__(f"there is no codec {codec!r}; {_suggestion(codec, self.known)}")
 
 
 class BadFilter(LocalError):

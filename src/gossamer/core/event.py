@@ -21,6 +21,8 @@ MAX_ATTRIBUTE_NAME = 64
 MAX_ATTRIBUTE_BYTES = 4096
 MAX_CONSTRAINTS = 64
 DEFAULT_PRIORITY = 4
+TEN_YEARS = 10 * 365 * 86400
+MAX_CODEC = 65_535
 
 Value = str | int | float | bool | bytes
 Attributes = dict[str, Value]
@@ -65,21 +67,42 @@ class Wishes(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     expiry
         Seconds of life after publishing; an expired parcel is dropped where it is, and counted.
         ``None`` lives for ever.
+    earliest
+        Seconds after publishing before which no subscriber gets it.
+    essential
+        Whether it has to take a reliable connection; ``None`` leaves it to the binding of its channel.
+    codec
+        How its payload was made; set where a channel has a codec, and no wish of its own.
     """
 
     priority: int = DEFAULT_PRIORITY
     expiry: float | None = None
+    earliest: float | None = None
+    essential: bool | None = None
+    codec: int = 0
 
     def __post_init__(self) -> None:
         if type(self.priority) is not int or not 0 <= self.priority <= 9:
             raise BadEnvelope("wish 'priority'", self.priority, "a whole number from 0 to 9")
-        if self.expiry is not None and not (
-            type(self.expiry) in (int, float) and 0 < self.expiry <= 10 * 365 * 86400
-        ):
-            raise BadEnvelope("wish 'expiry'", self.expiry, "seconds, more than 0 and at most ten years")
+        for name in ("expiry", "earliest"):
+            value = getattr(self, name)
+            if value is not None and not (type(value) in (int, float) and 0 < value <= TEN_YEARS):
+                raise BadEnvelope(f"wish {name!r}", value, "seconds, more than 0 and at most ten years")
+        if self.essential not in (None, True, False):
+            raise BadEnvelope("wish 'essential'", self.essential, "True, False or None")
+        if type(self.codec) is not int or not 0 <= self.codec <= MAX_CODEC:
+            raise BadEnvelope("wish 'codec'", self.codec, f"a whole number from 0 to {MAX_CODEC}")
+
+    def within(self, wider: Wishes) -> Wishes:
+        """These, and of a wider circle those that are not made here."""
+        if wider == NO_WISHES or self == wider:
+            return self
+        made = {name: value for name, value in _made(self).items() if value != getattr(NO_WISHES, name)}
+        return Wishes(**{**_made(wider), **made})
 
 
 NO_WISHES = Wishes()
+_made = msgspec.structs.asdict
 
 
 class Envelope(msgspec.Struct, frozen=True):

@@ -112,6 +112,14 @@ class Parcel:
         return self.header.sent + nanoseconds(wishes.expiry)
 
     @property
+    def earliest(self) -> int | None:
+        """The instant before which no subscriber gets it, on the clock of the source."""
+        wishes = self.header.wishes
+        if wishes is None or wishes.earliest is None:
+            return None
+        return self.header.sent + nanoseconds(wishes.earliest)
+
+    @property
     def depends(self) -> tuple[Depend, ...]:
         """Parcels that are to be delivered before this one; only some templates have any."""
         return self.header.depends if isinstance(self.header, DependentHeader) else ()
@@ -121,6 +129,14 @@ class Parcel:
         header = self.header
         fields = (header.channel, header.stamp, header.sent, header.split, header.wishes, header.answers)
         return Parcel(DependentHeader(*fields, depends), self.body)
+
+    def wishing(self, wishes: Wishes) -> Parcel:
+        """The same parcel as one of its readers sees it, with other wishes."""
+        if wishes == self.wishes:
+            return self
+        other = Parcel(msgspec.structs.replace(self.header, wishes=wishes), self.body)
+        other.place, other._payloads, other._attributes = self.place, self._payloads, self._attributes
+        return other
 
     @property
     def payloads(self) -> list[bytes]:

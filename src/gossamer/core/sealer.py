@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from gossamer.core.errors import TooLarge
+from gossamer.core.errors import BadEnvelope, TooLarge
 from gossamer.core.event import MAX_PAYLOAD, NO_ENVELOPE, NO_WISHES, Attributes, Envelope, Wishes
 from gossamer.core.names import channel_id
 from gossamer.core.parcel import MAX_EVENTS, Answer, Header, Parcel, make_body
@@ -106,6 +106,28 @@ class Sealer:
         if self._size >= self.limit:
             self._close(group)
         return number
+
+    def add_together(self, events: Sequence[tuple[bytes, Attributes, Wishes]]) -> range:
+        """Accept events into one parcel of their own; their numbers."""
+        if any(wishes != events[0][2] for _, _, wishes in events):
+            raise BadEnvelope("transaction", f"{len(events)} events", "events alike in their wishes")
+        size = HEADER_ALLOWANCE + sum(
+            len(payload) + EVENT_OVERHEAD + (_size(attributes) if attributes else 1)
+            for payload, attributes, _ in events
+        )
+        if len(events) > MAX_EVENTS:
+            raise TooLarge("number of events in a transaction", len(events), MAX_EVENTS)
+        if size > self.limit and len(events) > 1:
+            raise TooLarge("transaction, in bytes with what it takes to send it,", size, self.limit)
+        if self._open is not None:
+            self._close(self._open)
+        group = _Open(self._next, events[0][2])
+        group.payloads = [payload for payload, _, _ in events]
+        if any(attributes for _, attributes, _ in events):
+            group.attributes = [attributes or None for _, attributes, _ in events]
+        self._next += len(events)
+        self._close(group)
+        return range(group.first, self._next)
 
     def _close(self, group: _Open) -> None:
         self._closed.append(group)

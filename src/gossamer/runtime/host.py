@@ -50,6 +50,8 @@ log = logging.getLogger("gossamer")
 class Subscriber(Protocol):
     """Where delivered events go."""
 
+    @property
+    def full(self) -> bool: ...
     def put(self, parcel: Parcel, picks: tuple[int, ...] | None, origin: Strand | None) -> None: ...
     def gap(self, channel: int, source: str) -> None: ...
 
@@ -78,6 +80,7 @@ class Host:
         """Per channel the number up to which events published here are acknowledged."""
         self.max_event = MAX_FRAME
         self._values = values
+        self._keeping: dict[str, bytes] = {}
         self._loop = asyncio.get_running_loop()
         self._storage = Storage(
             state,
@@ -99,6 +102,28 @@ class Host:
         if tree is not None:
             self.do(engine.set(self.now(), TREE, tree))
         self.do(engine.set(self.now(), STORED, dict(values.values)))
+
+    # values that survive this node
+
+    @property
+    def keeps(self) -> bool:
+        """Whether what is kept survives."""
+        return self._values.lasting
+
+    def kept(self, key: str) -> bytes | None:
+        """What was kept, in this life or an earlier one."""
+        return self._keeping.get(key) or self._values.values.get(key)
+
+    def keep(self, key: str, value: bytes) -> None:
+        """Keep a value; all that is said before the loop turns costs one sync."""
+        if not self._keeping:
+            self._loop.call_soon(self._keep_all)
+        self._keeping[key] = value
+
+    def _keep_all(self) -> None:
+        keeping, self._keeping = self._keeping, {}
+        if keeping:
+            self.guarded(lambda: self._values.keep(keeping.items()), "storage")
 
     def now(self) -> int:
         """Nanoseconds of wall time that never run backwards."""
@@ -283,4 +308,5 @@ class Host:
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, *closing, return_exceptions=True)
+        self._keep_all()
         self._values.close()

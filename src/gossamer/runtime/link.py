@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from gossamer.runtime.neighbours import Neighbours
 
 
+Kind = tuple[int, bool, bool | None]
+"""Frames that take the same strand: channel, whether they are control, and whether they wish to be essential."""
+
+
 class ConnectionReport(msgspec.Struct, frozen=True):
     """One connection of a link; latency in seconds one way, None before it is measured, and frames."""
 
@@ -50,9 +54,9 @@ class Link:
         """Why the other side ended the link, if it said so."""
         self._around = around
         self._usable: list[Strand] = []
-        self._chosen: dict[tuple[int, bool], Strand] = {}
-        self._before: dict[tuple[int, bool], Strand] = {}
-        self._detours: set[tuple[int, bool]] = set()
+        self._chosen: dict[Kind, Strand] = {}
+        self._before: dict[Kind, Strand] = {}
+        self._detours: set[Kind] = set()
 
     @property
     def latency(self) -> int | None:
@@ -134,8 +138,10 @@ class Link:
         """The strand for a frame of some size."""
         if len(self.strands) == 1 and not self._around.bindings:
             return self.strands[0]
-        control = isinstance(item, Control)
-        key = (item.channel if isinstance(item, Control) else item.header.channel, control)
+        if isinstance(item, Control):
+            key: Kind = (item.channel, True, None)
+        else:
+            key = (item.header.channel, False, item.wishes.essential)
         strand = self._chosen.get(key)
         if strand is None:
             strand = self._choose(key)
@@ -145,7 +151,7 @@ class Link:
                 return self._around.selector.choose(fit, self._around.wish(self, *key), None)
         return strand
 
-    def _choose(self, key: tuple[int, bool]) -> Strand:
+    def _choose(self, key: Kind) -> Strand:
         wish = self._around.wish(self, *key)
         before = self._before.pop(key, None)
         strand = self._around.selector.choose(self._usable, wish, before)

@@ -23,11 +23,14 @@ from gossamer.core.errors import (
     ConfigError,
     NoAnswer,
 )
+from gossamer.core.event import NO_WISHES, Wishes
 from gossamer.core.names import Role, check_node
 from gossamer.core.template import Template
 from gossamer.core.trace import Recorder
 from gossamer.core.tree import Tree
+from gossamer.links import codecs
 from gossamer.links.binding import Binding
+from gossamer.links.codecs import Codec
 from gossamer.links.selector import Selector
 from gossamer.overlay.directory import Directory
 from gossamer.overlay.monitor import monitor
@@ -274,11 +277,18 @@ class Node:
         settings: Mapping[str, Any] | None = None,
         *,
         linger: float = 0.0,
+        wishes: Wishes = NO_WISHES,
+        reliability: str | None = None,
+        codec: str | Codec | None = None,
     ) -> Channel:
         """A channel: with a template it is cloned if absent, without one it must exist.
 
-        linger
-            Seconds that an event may wait for others to share its parcel; 0 sends when the loop turns.
+        linger, wishes, codec
+            Of the events that this node publishes; given when the channel is first taken here. Seconds that
+            one may wait for others to share its parcel, 0 sends when the loop turns; what holds for all that
+            do not wish otherwise; and how values become payloads, by name or as an object.
+        reliability
+            What the template has to promise: at-most-once, at-least-once or exactly-once.
         """
         if template is None:
             entry = await self.directory.lookup(name)
@@ -289,7 +299,10 @@ class Node:
         channel = self._channels.get(name)
         if channel is None:
             host.do(host.engine.run(host.now(), entry))
-            channel = self._channels[name] = Channel(host, entry, linger)
+            made = codecs.named(codec) if isinstance(codec, str) else codec
+            channel = self._channels[name] = Channel(host, entry, linger, wishes, made)
+        if reliability is not None:
+            channel.refuse(f"reliability={reliability}")
         return channel
 
     async def ask(self, service: str, request: Any, what: str) -> Any:

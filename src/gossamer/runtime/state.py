@@ -68,6 +68,11 @@ class State:
                 self.close()
                 raise
 
+    @property
+    def lasting(self) -> bool:
+        """Whether they survive this process."""
+        return self._path is not None
+
     def keep(self, pairs: Iterable[Pair]) -> None:
         """Keep values, or forget those that are None; raises StorageError, and then they may be gone."""
         changes = tuple(pairs)

@@ -9,7 +9,7 @@ What happens when the queue is full is the subscriber's choice (``on_full``):
 ``disconnect``     the subscription ends: what waits is still delivered, then ``Full`` is raised
 
 Connections that cannot be made to wait (datagrams) turn ``block`` into ``drop_newest``. Every event given
-up is counted in ``dropped`` and traced.
+up is counted in ``dropped`` and traced; so is one whose time ends while it waits.
 """
 
 from __future__ import annotations
@@ -17,62 +17,26 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from itertools import repeat
 from operator import length_hint
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING
 
-from gossamer.core.errors import BadEnvelope, Closed, Full, NoAnswer
-from gossamer.core.event import NO_ENVELOPE, Criteria, Envelope, Value
-from gossamer.core.names import channel_id
-from gossamer.core.parcel import Event, Parcel
-from gossamer.core.receipt import Receipt, check_handback
+from gossamer.core.errors import Closed, Full, NoAnswer
+from gossamer.core.event import Criteria
+from gossamer.core.names import NANOSECONDS, channel_id
+from gossamer.core.parcel import Parcel
+from gossamer.runtime import waiting
+from gossamer.runtime.acknowledging import Acknowledging, Redelivery
+from gossamer.runtime.mapping import mapped
+from gossamer.runtime.received import Callback, ReceivedEvent
+from gossamer.runtime.terms import Terms
 
 if TYPE_CHECKING:
     from gossamer.runtime.channel import Channel
     from gossamer.runtime.strand import Strand
 
 log = logging.getLogger("gossamer")
-
-OnFull = Literal["block", "drop_oldest", "drop_newest", "drop_priority", "disconnect"]
-MAX_PENDING = 65_536
-
-
-class ReceivedEvent(Event, frozen=True, gc=False):
-    """An event as its subscriber gets it; answer it with ``await event.feedback(...)``.
-
-    It knows its channel and not its subscription, whose queue it may wait in: the collector does not look
-    into events, so a subscription closed before all was read would never be freed.
-    """
-
-    channel: Channel
-    handback: Value | None
-
-    @property
-    def receipt(self) -> Receipt:
-        """Who sent it, its number and the subscription's handback; feedback is addressed by it."""
-        return self.channel.receipt(self.parcel.stamp, self.number, self.handback)
-
-    @property
-    def place(self) -> int | None:
-        """The number of its parcel in the one order of its channel, where there is one: from 0, without
-        gaps, the same for all subscribers.
-        """
-        return self.parcel.place
-
-    @property
-    def answers(self) -> int | None:
-        """For feedback: the number of the event that it answers."""
-        answers = self.parcel.header.answers
-        return answers.number if answers else None
-
-    async def feedback(self, payload: bytes = b"", envelope: Envelope = NO_ENVELOPE) -> Receipt:
-        """Answer the source of this event, and nobody else."""
-        return await self.channel.feedback(self.receipt, payload, envelope)
-
-
-Callback = Callable[[ReceivedEvent], Any]
 
 
 class Subscription:
@@ -83,44 +47,32 @@ class Subscription:
     go there, one after the other; an error in it is logged and counted in ``failed``.
     """
 
-    def __init__(
-        self,
-        channel: Channel,
-        *,
-        where: Criteria | None = None,
-        max_pending: int = MAX_PENDING,
-        on_full: OnFull = "block",
-        handback: Value | None = None,
-        callback: Callback | None = None,
-        answers: bool = False,
-        history: tuple[int, float] | None = None,
-    ) -> None:
-        if on_full not in get_args(OnFull):
-            raise BadEnvelope("on_full", on_full, f"one of {', '.join(get_args(OnFull))}")
-        if not isinstance(max_pending, int) or max_pending < 1:
-            raise BadEnvelope("max_pending", max_pending, "a whole number of events, at least 1")
-        if where is not None and not isinstance(where, Criteria):
-            raise BadEnvelope("where", where, "a Criteria object")
-        check_handback(handback)
+    def __init__(self, channel: Channel, terms: Terms) -> None:
         self.channel = channel
-        self.where = where or Criteria()
-        self.max_pending = max_pending
-        self.on_full = on_full
-        self.handback = handback
+        self.terms = terms
+        self.where = terms.where or Criteria()
+        self.max_pending = terms.max_pending
+        self.on_full = terms.on_full
+        self.handback = terms.handback
         self.failed = 0
         self.dropped = 0
         self.missed = 0
         """How often events of a source went missing because this node did not keep up."""
+        self.dead = 0
+        """Events that were not acknowledged, however often they came."""
         self.number = 0
-        self.history = history
-        """From which place and instant on the history is wanted; None if it is not."""
-        self._answers = answers
-        self._callback = callback
         self._consumer: asyncio.Task[None] | None = None
-        self._queue: deque[list[ReceivedEvent]] = deque()
-        self._queued = 0
+        self._queue = waiting.make(terms.order)
         self._accepted = 0
         self._current: Iterator[ReceivedEvent] = iter(())
+        self._early: dict[int, tuple[asyncio.TimerHandle, list[ReceivedEvent]]] = {}
+        """Events whose time has not come."""
+        self._serial = 0
+        self._acks: Acknowledging | None = None
+        self._taken: list[ReceivedEvent] = []
+        """What the application has in hand; taking more acknowledges it, unless it does so itself."""
+        self._resumed: tuple[int, int] = (-1, -1)
+        """Place and index up to which an earlier life has done everything."""
         self._waiters: set[Strand] = set()
         self._arrival: asyncio.Future[None] | None = None
         self._open = False
@@ -131,33 +83,53 @@ class Subscription:
     @property
     def pending(self) -> int:
         """Events that wait here."""
-        return self._queued + length_hint(self._current)
+        return self._queue.count + length_hint(self._current)
 
     @property
     def delivered(self) -> int:
-        """Events handed to the application."""
+        """Events handed to the application, counting again those that were handed over again."""
         return self._accepted - self.pending
+
+    @property
+    def unacknowledged(self) -> int:
+        """Events that the application has, and has not acknowledged."""
+        return len(self._acks) if self._acks is not None else 0
 
     @property
     def full(self) -> bool:
         """Whether a publisher on this node has to wait for this subscriber."""
-        return self._open and self.on_full == "block" and self._queued >= self.max_pending
+        return self._open and self.on_full == "block" and self._queue.count >= self.max_pending
 
     # opening and closing
 
     def open(self) -> Subscription:
         """Take events from now on; ``async with`` does it for you."""
         if not self._open:
-            self.channel.attach(self, self._answers)
+            terms = self.terms
+            if terms.remembers:
+                again = terms.redelivery or Redelivery()
+                self._acks = Acknowledging(again, self._again, self._give_away, self._progress)
+            if terms.durable:
+                self._resumed = self.channel.resumed(terms.durable)
+            self.channel.attach(self, terms.answers)
             self._open = True
-            if self._callback is not None:
-                self._consumer = asyncio.create_task(self._consume(self._callback))
+            if terms.callback is not None:
+                self._consumer = asyncio.create_task(self._consume(terms.callback))
         return self
+
+    @property
+    def history(self) -> tuple[int, float] | None:
+        """From which place and instant on the history is wanted; None if it is not."""
+        if self.terms.durable and self._resumed[0] >= 0:
+            return self._resumed[0], 0.0
+        return self.terms.history or ((0, 0.0) if self.terms.durable else None)
 
     async def __aenter__(self) -> Subscription:
         return self.open()
 
     async def __aexit__(self, *exc: object) -> None:
+        if self._taken and exc[0] is None:
+            self._hand([])
         await self.close()
 
     async def close(self) -> None:
@@ -174,7 +146,14 @@ class Subscription:
         if self._open:
             self._open = False
             self._error = error
-            self.channel.detach(self, self._answers)
+            self.channel.detach(self, self.terms.answers)
+            for timer, events in self._early.values():
+                timer.cancel()
+                self._give_up(events, "subscription closed")
+            self._early.clear()
+            if self._acks is not None:
+                self._acks.stop()
+                self._taken = []
             self._release()
             self._arrived()
 
@@ -184,20 +163,50 @@ class Subscription:
         """Take the events of a parcel that match; called by the host."""
         if not self._open:
             return
+        if self.terms.durable:
+            picks = self._unread(parcel, picks)
+        if self.terms.mapping:
+            every = range(parcel.stamp.count) if picks is None else picks
+            for seen, some in mapped(self.terms.mapping, parcel, every):
+                self._put(seen, some, origin)
+        else:
+            self._put(parcel, picks, origin)
+
+    def _unread(self, parcel: Parcel, picks: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        """Of what comes, what an earlier life has not done."""
+        place, (upto, index) = parcel.place, self._resumed
+        if place is None or place > upto:
+            return picks
+        every = range(parcel.stamp.count) if picks is None else picks
+        return tuple(pick for pick in every if place == upto and pick > index)
+
+    def _put(self, parcel: Parcel, picks: tuple[int, ...] | None, origin: Strand | None) -> None:
         payloads, channel, handback = parcel.payloads, self.channel, self.handback
         if picks is None:
             whole = (repeat(parcel), range(len(payloads)), payloads, repeat(channel), repeat(handback))
             events = list(map(ReceivedEvent, *whole))
         else:
             events = [ReceivedEvent(parcel, pick, payloads[pick], channel, handback) for pick in picks]
-        room = self.max_pending - self._queued
+        room = self.max_pending - self._queue.count - sum(len(each) for _, each in self._early.values())
         if len(events) > room:
             events = self._overflow(events, room, origin)
-        if events:
-            self._queue.append(events)
-            self._queued += len(events)
-            self._accepted += len(events)
-            self._arrived()
+        if not events:
+            return
+        early = parcel.earliest - channel.now() if parcel.earliest is not None else 0
+        if early > 0:
+            self._serial += 1
+            come = asyncio.get_running_loop().call_later(early / NANOSECONDS, self._due, self._serial)
+            self._early[self._serial] = (come, events)
+        else:
+            self._take_in(events)
+
+    def _due(self, serial: int) -> None:
+        self._take_in(self._early.pop(serial)[1])
+
+    def _take_in(self, events: list[ReceivedEvent]) -> None:
+        self._queue.add(events)
+        self._accepted += len(events)
+        self._arrived()
 
     def gap(self, channel: int, source: str) -> None:
         """Events of a source are missing; called by the host."""
@@ -215,60 +224,76 @@ class Subscription:
             return events
         if policy == "disconnect":
             self._give_up(events[max(0, room) :])
-            self._queue_last(events[: max(0, room)])
+            if events[: max(0, room)]:
+                self._take_in(events[: max(0, room)])
             self.end(Full(f"subscription to {self.channel.name!r}", self.max_pending))
             return []
         if policy == "drop_oldest":
             self._give_up(events[: -self.max_pending])
             events = events[-self.max_pending :]
-            self._shorten(len(events) - (self.max_pending - self._queued))
+            self._uncount(self._queue.oldest(min(len(events) - room, self._queue.count)))
             return events
         if policy == "drop_priority":
-            return self._keep_important(events)
+            priority = events[0].parcel.wishes.priority
+            gone = self._queue.least(len(events) - room, priority)
+            self._uncount(gone)
+            room += len(gone)
+            self._give_up(events[: max(0, len(events) - room)])
+            return events[max(0, len(events) - room) :]
         self._give_up(events[max(0, room) :])
         return events[: max(0, room)]
 
-    def _queue_last(self, events: list[ReceivedEvent]) -> None:
-        if events:
-            self._queue.append(events)
-            self._queued += len(events)
-            self._accepted += len(events)
-
-    def _shorten(self, excess: int) -> None:
-        """Give up the oldest events of the queue."""
-        while excess > 0:
-            oldest = self._queue.popleft()
-            gone, kept = oldest[:excess], oldest[excess:]
-            if kept:
-                self._queue.appendleft(kept)
-            excess -= len(gone)
-            self._uncount(gone)
-
-    def _keep_important(self, events: list[ReceivedEvent]) -> list[ReceivedEvent]:
-        """Give up the least important of what waits and what comes."""
-        excess = self._queued + len(events) - self.max_pending
-        for batch in sorted(self._queue, key=lambda each: each[0].parcel.wishes.priority):
-            if excess <= 0 or batch[0].parcel.wishes.priority > events[0].parcel.wishes.priority:
-                break
-            gone = batch[:excess]
-            del batch[:excess]
-            excess -= len(gone)
-            self._uncount(gone)
-        self._queue = deque(batch for batch in self._queue if batch)
-        if excess > 0:
-            self._give_up(events[:excess])
-            events = events[excess:]
-        return events
-
     def _uncount(self, events: list[ReceivedEvent]) -> None:
-        self._queued -= len(events)
         self._accepted -= len(events)
         self._give_up(events)
 
-    def _give_up(self, events: list[ReceivedEvent]) -> None:
+    def _give_up(self, events: list[ReceivedEvent], reason: str = "subscription full") -> None:
         if events:
             self.dropped += len(events)
-            self.channel.discard(self, events)
+            self.channel.discard(self, events, reason)
+
+    # acknowledging
+
+    def ack(self, event: ReceivedEvent) -> bool:
+        """It is done, and will not come again; False if it was done before."""
+        done = self._acks is not None and self._acks.acknowledge(event)
+        self._arrived()
+        return done
+
+    def reject(self, event: ReceivedEvent) -> bool:
+        """It could not be done: it comes again, or ends as a dead letter; False if it was done before."""
+        return self._acks is not None and self._acks.reject(event)
+
+    def attempt(self, event: ReceivedEvent) -> int:
+        """How often an event that is not acknowledged has been handed out."""
+        return self._acks.attempt(event) if self._acks is not None else 1
+
+    def _again(self, events: list[ReceivedEvent]) -> None:
+        if self._open:
+            for event in events:
+                self._queue.add([event])
+            self._accepted += len(events)
+            self._arrived()
+
+    def _give_away(self, event: ReceivedEvent, attempts: int) -> None:
+        self.dead += 1
+        self.channel.discard(self, [event], "not acknowledged")
+        self.channel.dead_letter(self.terms.dead_letter, event, attempts)
+
+    def _progress(self, event: ReceivedEvent) -> None:
+        if self.terms.durable and event.place is not None:
+            self.channel.remember(self.terms.durable, event.place, event.index)
+
+    def _hand(self, events: list[ReceivedEvent]) -> None:
+        """The application takes these, and has therefore done what it had, if that is how it is meant."""
+        acks = self._acks
+        assert acks is not None
+        if self.terms.ack == "automatic" and self.terms.callback is None:
+            for event in self._taken:
+                acks.acknowledge(event)
+            self._taken = events
+        for event in events:
+            acks.handed(event)
 
     # taking
 
@@ -286,33 +311,41 @@ class Subscription:
     async def _batch(self) -> list[ReceivedEvent] | None:
         """The next events, or None at the end."""
         rest = list(self._current)
-        if rest:
-            return rest
-        while not self._queue:
-            if not self._open:
-                if self._error is not None:
-                    raise self._error
-                return None
-            if self._arrival is None:
-                self._arrival = asyncio.get_running_loop().create_future()
-            await asyncio.shield(self._arrival)
-        batch = self._queue.popleft()
-        self._queued -= len(batch)
-        if self._queued < self.max_pending and self.on_full == "block":
-            self._release()
-        return batch
+        while not rest:
+            while not self._queue.count or (self._open and self.unacknowledged >= self.max_pending):
+                if not self._open:
+                    if self._error is not None:
+                        raise self._error
+                    return None
+                if self._taken:
+                    self._hand([])
+                    continue
+                if self._arrival is None:
+                    self._arrival = asyncio.get_running_loop().create_future()
+                await asyncio.shield(self._arrival)
+            rest = self._queue.take()
+            if self.on_full == "block" and self._queue.count < self.max_pending:
+                self._release()
+            deadline = rest[0].parcel.deadline
+            if deadline is not None and self.channel.now() > deadline:
+                self._accepted -= len(rest)
+                self._give_up(rest, "expired")
+                rest = []
+        return rest
 
     def __aiter__(self) -> Subscription:
         return self
 
     async def __anext__(self) -> ReceivedEvent:
         for event in self._current:
+            if self._acks is not None:
+                self._hand([event])
             return event
         batch = await self._batch()
         if batch is None:
             raise StopAsyncIteration
         self._current = iter(batch)
-        return next(self._current)
+        return await self.__anext__()
 
     async def next(self, timeout: float | None = None) -> ReceivedEvent:
         """The next event; raises NoAnswer after so many seconds, Closed at the end."""
@@ -327,6 +360,8 @@ class Subscription:
     async def batches(self) -> AsyncIterator[list[ReceivedEvent]]:
         """Whole parcels at a time: what came in one piece is handed over in one piece."""
         while (batch := await self._batch()) is not None:
+            if self._acks is not None:
+                self._hand(batch)
             yield batch
 
     async def _consume(self, callback: Callback) -> None:
@@ -338,3 +373,7 @@ class Subscription:
             except Exception:
                 self.failed += 1
                 log.exception("a subscriber of %r failed on event %d", self.channel.name, event.number)
+                self.reject(event)
+            else:
+                if self.terms.ack == "automatic" and self._acks is not None:
+                    self.ack(event)

@@ -1,0 +1,101 @@
+"""Delivery wishes: what can be wished for, where, and which templates keep it.
+
+A wish is made on a channel, a subscription or an event; the narrower wins. One that the template of the
+channel cannot keep is refused when it is made. Whether it can follows from what the template promises:
+nothing here knows any template by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from gossamer.core.errors import BadEnvelope, WishRefused
+from gossamer.core.event import NO_WISHES, Wishes
+from gossamer.core.template import AT_MOST_ONCE, CAUSAL, DURABLE, GAP_FREE, TOTAL_ORDER, Template
+
+CHANNEL, SUBSCRIPTION, EVENT = "channel", "subscription", "event"
+ORDERED = frozenset({GAP_FREE, CAUSAL, TOTAL_ORDER})
+"""Promises that leave nobody free to put one event before another."""
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """Something that can be wished for.
+
+    on
+        Where it can be made.
+    needs
+        Promises without which it cannot be kept.
+    bars
+        Promises with which it cannot be kept.
+    together
+        Whether it needs parcels that may hold different events, which content-based templates take apart.
+    """
+
+    name: str
+    on: tuple[str, ...]
+    meaning: str
+    needs: frozenset[str] = frozenset()
+    bars: frozenset[str] = frozenset()
+    together: bool = False
+
+    def kept_by(self, template: type[Template[Any]]) -> bool:
+        """Whether a template can keep it."""
+        if self.together and template.content_based:
+            return False
+        return self.needs <= template.promises and not self.bars & template.promises
+
+
+_ALL = (
+    Wish("reliability=at-most-once", (CHANNEL,), "nothing twice", needs=frozenset({AT_MOST_ONCE})),
+    Wish("reliability=at-least-once", (CHANNEL,), "nothing missing", needs=frozenset({GAP_FREE})),
+    Wish(
+        "reliability=exactly-once",
+        (CHANNEL,),
+        "nothing missing and nothing twice, also across restarts of a durable subscription",
+        needs=frozenset({GAP_FREE, DURABLE}),
+    ),
+    Wish("priority", (CHANNEL, SUBSCRIPTION, EVENT), "first in queues, last to be given up"),
+    Wish("expiry", (CHANNEL, SUBSCRIPTION, EVENT), "dropped where its time ends"),
+    Wish("earliest", (CHANNEL, EVENT), "nobody gets it before", bars=ORDERED),
+    Wish("essential", (CHANNEL, EVENT), "takes a reliable connection, or need not"),
+    Wish("order=arrival", (SUBSCRIPTION,), "as events come"),
+    Wish("order=priority", (SUBSCRIPTION,), "the most important of those that wait first", bars=ORDERED),
+    Wish("order=deadline", (SUBSCRIPTION,), "the one that expires first of those that wait", bars=ORDERED),
+    Wish("on_full", (SUBSCRIPTION,), "what is given up when the queue is full, or who waits"),
+    Wish("max_pending", (SUBSCRIPTION,), "most events that wait for a consumer"),
+    Wish("ack=automatic", (SUBSCRIPTION,), "acknowledged when the next is taken or the callback returns"),
+    Wish("ack=explicit", (SUBSCRIPTION,), "delivered again until acknowledged, then a dead letter"),
+    Wish("ack=none", (SUBSCRIPTION,), "delivered once, whatever becomes of it"),
+    Wish("mapping", (SUBSCRIPTION,), "filters that change priority, expiry or earliest time"),
+    Wish("durable", (SUBSCRIPTION,), "goes on where it ended", needs=frozenset({DURABLE})),
+    Wish("history", (SUBSCRIPTION,), "what was before comes first", needs=frozenset({DURABLE})),
+    Wish("transaction", (EVENT,), "several events appear together or not at all", together=True),
+)
+WISHES: Mapping[str, Wish] = {each.name: each for each in _ALL}
+
+
+Templates = Mapping[str, type[Template[Any]]]
+
+
+def refuse(wish: str, template: type[Template[Any]], templates: Callable[[], Templates]) -> None:
+    """Raise WishRefused, naming those that can, unless a template can keep a wish."""
+    if wish not in WISHES:
+        name, _, value = wish.partition("=")
+        fit = [each.partition("=")[2] for each in WISHES if each.startswith(f"{name}=")]
+        raise BadEnvelope(f"wish {name!r}", value, f"one of {', '.join(fit)}")
+    found = WISHES[wish]
+    if not found.kept_by(template):
+        able = [name for name, each in templates().items() if found.kept_by(each)]
+        raise WishRefused(wish, template.name, able)
+
+
+def made(wishes: Wishes) -> list[str]:
+    """Names of the wishes that are made."""
+    return [
+        name
+        for name in wishes.__struct_fields__
+        if name != "codec" and getattr(wishes, name) != getattr(NO_WISHES, name)
+    ]

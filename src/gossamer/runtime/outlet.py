@@ -1,0 +1,245 @@
+"""Where events go into a channel: accepted, numbered, sealed into parcels, and sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gossamer import catalog
+from gossamer.core import wishes as wishing
+from gossamer.core.errors import BadEnvelope, Closed, Full, NoAnswer, TooLarge
+from gossamer.core.event import MAX_PAYLOAD, NO_ENVELOPE, NO_WISHES, Criteria, Envelope, Wishes
+from gossamer.core.names import Role
+from gossamer.core.receipt import Receipt
+from gossamer.core.sealer import HEADER_ALLOWANCE
+from gossamer.links import codecs
+from gossamer.overlay.directory import Entry
+from gossamer.overlay.filterwords import Advertise, Withdraw
+from gossamer.runtime.transaction import Transaction
+
+if TYPE_CHECKING:
+    from gossamer.runtime.host import Host
+    from gossamer.runtime.subscription import Subscription
+
+MAX_KNOWN_WISHES = 1024
+"""Different wishes of events whose check is remembered."""
+
+
+class Outlet:
+    """The publishing side of a channel."""
+
+    def __init__(
+        self,
+        host: Host,
+        entry: Entry,
+        linger: float = 0.0,
+        wishes: Wishes = NO_WISHES,
+        codec: codecs.Codec | None = None,
+    ) -> None:
+        self.name = entry.name
+        self.template = entry.template
+        self.settings = dict(entry.settings)
+        self.codec = codec
+        """How values that are published here become payloads; None takes bytes."""
+        self._host = host
+        self._wishes = wishes
+        self._known: dict[Wishes, Wishes] = {}
+        self._linger = linger
+        self._instance = host.engine.instance(entry.name)
+        self._sealer = self._instance.sealer
+        self._sealer.limit = host.neighbours.parcel_bytes(entry.name)
+        self._publishes = False
+        self._subscriptions: dict[int, Subscription] = {}
+        self._sealing: asyncio.Handle | None = None
+        self._breathless = False
+        self._plain = self._fit(NO_WISHES)
+
+    async def publish(self, payload: Any = b"", envelope: Envelope = NO_ENVELOPE) -> Receipt:
+        """Publish an event, waiting while the way is full; its receipt.
+
+        The payload is bytes, or whatever the channel's codec takes.
+        """
+        payload = self._check(payload, envelope)
+        if self._breathless or self._obstacle() is not None:
+            await self._room()
+        return self._host.engine.receipt(self.name, self._accept(payload, envelope))
+
+    def try_publish(self, payload: Any = b"", envelope: Envelope = NO_ENVELOPE) -> Receipt:
+        """Publish an event at once, or raise Full."""
+        payload = self._check(payload, envelope)
+        obstacle = self._obstacle()
+        if obstacle is not None:
+            raise Full(*obstacle)
+        return self._host.engine.receipt(self.name, self._accept(payload, envelope))
+
+    async def publish_many(self, payloads: Iterable[Any], envelope: Envelope = NO_ENVELOPE) -> range:
+        """Publish events alike in their envelope, waiting where the way is full; their numbers.
+
+        Cancelled, the events of the range up to that point have been accepted and will leave.
+        """
+        first = self._sealer.next_number
+        for each in payloads:
+            payload = self._check(each, envelope)
+            if self._sealer.full:
+                self._seal()
+            if self._breathless or self._obstacle() is not None:
+                await self._room()
+            self._accept(payload, envelope)
+        return range(first, self._sealer.next_number)
+
+    def _check(self, payload: Any, envelope: Envelope) -> bytes:
+        """The payload as bytes; raises if it may not be published."""
+        if self._host.closed:
+            raise Closed(f"channel {self.name!r}")
+        if self.codec is not None:
+            payload = codecs.encode(self.codec, payload)
+        elif not isinstance(payload, bytes):
+            raise BadEnvelope("payload", payload, "bytes; give the channel a codec for other values")
+        if len(payload) > MAX_PAYLOAD:
+            raise TooLarge("payload", len(payload), MAX_PAYLOAD)
+        if len(payload) > self._host.max_event - HEADER_ALLOWANCE:
+            raise TooLarge(
+                "payload for this node's links", len(payload), self._host.max_event - HEADER_ALLOWANCE
+            )
+        if not isinstance(envelope, Envelope):
+            raise BadEnvelope("envelope", envelope, "an Envelope object")
+        if envelope is not NO_ENVELOPE and envelope.wishes not in self._known:
+            self._fit(envelope.wishes)
+        return payload  # type: ignore[no-any-return]
+
+    def _wished(self, envelope: Envelope) -> Wishes:
+        """The wishes of an event and, where it has none, of the channel."""
+        return self._plain if envelope is NO_ENVELOPE else self._known[envelope.wishes]
+
+    def _fit(self, wishes: Wishes) -> Wishes:
+        """See that the template can keep the wishes of an event; together with those of the channel."""
+        whole = wishes.within(self._wishes)
+        self.refuse(*wishing.made(whole))
+        if self.codec is not None:
+            whole = Wishes(codec=self.codec.id).within(whole)
+        if len(self._known) >= MAX_KNOWN_WISHES:
+            self._known.clear()
+        self._known[wishes] = whole
+        return whole
+
+    def refuse(self, *wishes: str) -> None:
+        """Raise WishRefused, naming templates that can, if the template here cannot keep all of these."""
+        for wish in wishes:
+            wishing.refuse(wish, type(self._instance.template), catalog.templates)
+
+    def _intend(self) -> None:
+        """Tell the template once that somebody here publishes."""
+        self._publishes = True
+        self._host.do(self._host.engine.intend(self._host.now(), self.name))
+
+    def _obstacle(self) -> tuple[str, int] | None:
+        """What a publisher has to wait for, and its limit."""
+        if not self._publishes:
+            self._intend()
+        host = self._host
+        if host.engine.role in (Role.CLIENT, Role.SECONDARY) and host.wants_server and not host.links:
+            return "the way to a server (not connected)", host.limits.queue_bytes
+        for link in host.links.values():
+            if link.congested:
+                return f"the link to {link.peer!r}", host.limits.queue_bytes
+        for subscription in self._subscriptions.values():
+            if subscription.full:
+                return f"a subscriber of {self.name!r} on this node", subscription.max_pending
+        waiting = self._instance.obstacle
+        return (waiting, self._sealer.limit) if waiting else None
+
+    async def _room(self) -> None:
+        if self._breathless:
+            # a publisher that never has to wait would otherwise keep the loop from everybody else
+            self._breathless = False
+            await asyncio.sleep(0)
+        await self._host.until(lambda: self._host.closed or self._obstacle() is None)
+        if self._host.closed:
+            raise Closed(f"channel {self.name!r}")
+
+    def _accept(self, payload: bytes, envelope: Envelope) -> int:
+        number = self._sealer.add(payload, envelope.attributes, self._wished(envelope))
+        if self._sealer.full:
+            self._seal()
+            self._breathless = True
+        elif self._sealing is None:
+            loop = asyncio.get_running_loop()
+            self._sealing = (
+                loop.call_later(self._linger, self._seal) if self._linger else loop.call_soon(self._seal)
+            )
+        return number
+
+    def _seal(self) -> None:
+        if self._sealing is not None:
+            self._sealing.cancel()
+            self._sealing = None
+        host = self._host
+        host.guarded(lambda: host.do(host.engine.seal(host.now(), self.name)), "template")
+
+    def transaction(self) -> Transaction:
+        """Events that appear together or not at all; use it with ``async with``.
+
+        They leave in one parcel when the block ends, if it ends without an error.
+        """
+        self.refuse("transaction")
+        return Transaction(self)
+
+    async def publish_together(self, events: Sequence[tuple[Any, Envelope]]) -> range:
+        """Publish events in one parcel, waiting while the way is full; their numbers."""
+        self.refuse("transaction")
+        some = [
+            (self._check(payload, envelope), envelope.attributes, self._wished(envelope))
+            for payload, envelope in events
+        ]
+        if self._breathless or self._obstacle() is not None:
+            await self._room()
+        numbers = self._sealer.add_together(some)
+        self._seal()
+        return numbers
+
+    async def drain(self) -> None:
+        """Wait until everything published has left this node."""
+        self.flush()
+        # transports tell that they have drained only above their high water, so look
+        while self._host.pending and not self._host.closed:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+    def flush(self) -> None:
+        """Send the open parcel now."""
+        if self._sealer.waiting:
+            self._seal()
+
+    def matching(self) -> bool:
+        """Whether somebody, anywhere, listens, as far as this node knows."""
+        return self._host.engine.matching(self.name)
+
+    async def wait_matching(self, timeout: float | None = None) -> None:
+        """Wait until somebody listens; raises NoAnswer after so many seconds."""
+        if not self._publishes:
+            self._intend()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._host.until(lambda: self._host.closed or self.matching())
+        except TimeoutError:
+            raise NoAnswer(f"waiting for subscribers of {self.name!r}", timeout or 0) from None
+        if self._host.closed:
+            raise Closed(f"channel {self.name!r}")
+
+    async def advertise(self, criteria: Criteria) -> None:
+        """Say which events are going to be published here, before the first of them.
+
+        Needed on channels that propagate by advertisements; templates that do not look at attributes take no
+        notice. Two that are equal need two withdrawals.
+        """
+        await self._offer(Advertise(criteria))
+
+    async def withdraw(self, criteria: Criteria) -> None:
+        """Take an advertisement back."""
+        await self._offer(Withdraw(criteria))
+
+    async def _offer(self, offer: Advertise | Withdraw) -> None:
+        if not isinstance(offer.criteria, Criteria):
+            raise BadEnvelope("advertisement", offer.criteria, "a Criteria object")
+        if self._instance.template.content_based:
+            await self._host.ask(self.name, offer)
