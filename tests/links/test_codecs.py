@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -29,11 +28,11 @@ class Backwards:
 
 
 @pytest.fixture
-def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[codecs.Codec]:
+def own(monkeypatch: pytest.MonkeyPatch) -> codecs.Codec:
     monkeypatch.setattr(codecs, "_known", dict(codecs._known))
     made = Backwards()
     codecs.register(made)
-    yield made
+    return made
 
 
 @pytest.mark.parametrize("name", ["msgpack", "json"])

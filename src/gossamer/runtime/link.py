@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 Kind = tuple[int, bool, bool | None]
-"""Frames that take the same strand: channel, whether they are control, and whether they wish to be essential."""
+"""Frames that take one strand: channel, whether they are control, whether they wish to be essential."""
 
 
 class ConnectionReport(msgspec.Struct, frozen=True):
