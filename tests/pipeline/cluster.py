@@ -6,10 +6,8 @@ import os
 import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 
 import pyspark
 
@@ -18,39 +16,60 @@ from gossamer.pipeline import java
 HOST = "127.0.0.1"
 
 
-@contextmanager
-def cluster(folder: Path, workers: int = 2) -> Iterator[str]:
-    """A master and workers of one core each; the master's URL, once it answers."""
-    port = _free_port()
-    url = f"spark://{HOST}:{port}"
-    started: list[subprocess.Popen[bytes]] = []
-    try:
-        started.append(_start(folder, "master", "Master", "--port", str(port)))
-        _until_it_answers(port, started[0])
-        for number in range(workers):
-            work = str(folder / f"work{number}")
-            options = ("--cores", "1", "--memory", "1g", "--work-dir", work)
-            started.append(_start(folder, "worker", "Worker", *options, url))
-        yield url
-    finally:
-        for process in reversed(started):
+class Cluster:
+    """A master and workers of one core each, that start while somebody does something else.
+
+    url
+        The master's.
+    flags
+        What makes the Java of an executor start fast.
+    """
+
+    def __init__(self, folder: Path, workers: int = 2) -> None:
+        self.folder = folder
+        self.flags = quick_flags()
+        self._workers = workers
+        self._port = _free_port()
+        self.url = f"spark://{HOST}:{self._port}"
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> Cluster:
+        self._start("master", "Master", "--port", str(self._port))
+        for number in range(self._workers):  # they try again until the master is there
+            work = str(self.folder / f"work{number}")
+            self._start("worker", "Worker", "--cores", "1", "--memory", "1g", "--work-dir", work, self.url)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        for process in reversed(self._started):
             process.terminate()
-        for process in started:
+        for process in self._started:
             process.wait()
 
+    def _start(self, package: str, name: str, *options: str) -> None:
+        home = Path(pyspark.__file__).parent
+        kind = f"org.apache.spark.deploy.{package}.{name}"
+        command = [str(home / "bin" / "spark-class"), kind, "--host", HOST, "--webui-port", "0", *options]
+        with (self.folder / f"{package}.log").open("ab") as log:
+            self._started.append(
+                subprocess.Popen(command, env=_environment(home), stdout=log, stderr=log, cwd=self.folder)
+            )
 
-def environment() -> dict[str, str]:
-    """What programs of the cluster need to find Java, Python and each other."""
-    found = java.find(os.environ)
-    assert found is not None, "there is no Java"
-    home = java.wrapped(found, java.cache(os.environ))
-    return {
-        **os.environ,
-        "JAVA_HOME": str(home),
-        "SPARK_LOCAL_IP": HOST,
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_DAEMON_JAVA_OPTS": quick_flags(),
-    }
+    def until_it_answers(self) -> None:
+        """Wait for the master."""
+        while True:
+            try:
+                socket.create_connection((HOST, self._port), timeout=1.0).close()
+                return
+            except OSError:
+                master = self._started[0]
+                try:
+                    ended = master.wait(0.05)
+                except subprocess.TimeoutExpired:
+                    continue
+                raise RuntimeError(f"the master ended with {ended}") from None
 
 
 def quick_flags() -> str:
@@ -62,26 +81,19 @@ def quick_flags() -> str:
     return " ".join(flag for flag in flags if "AtExit" not in flag)
 
 
-def _start(folder: Path, package: str, name: str, *options: str) -> subprocess.Popen[bytes]:
-    home = Path(pyspark.__file__).parent
-    kind = f"org.apache.spark.deploy.{package}.{name}"
-    command = [str(home / "bin" / "spark-class"), kind, "--host", HOST, "--webui-port", "0", *options]
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{package}.log").open("ab") as log:
-        return subprocess.Popen(
-            command, env={**environment(), "SPARK_HOME": str(home)}, stdout=log, stderr=log, cwd=folder
-        )
-
-
-def _until_it_answers(port: int, process: subprocess.Popen[bytes]) -> None:
-    while True:
-        try:
-            socket.create_connection((HOST, port), timeout=1.0).close()
-            return
-        except OSError:
-            if process.poll() is not None:
-                raise RuntimeError(f"the master ended with {process.returncode}") from None
-            threading.Event().wait(0.05)
+def _environment(home: Path) -> dict[str, str]:
+    """What programs of the cluster need to find Java, Python and each other."""
+    found = java.find(os.environ)
+    assert found is not None, "there is no Java"
+    return {
+        **os.environ,
+        "JAVA_HOME": str(java.wrapped(found, java.cache(os.environ))),
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": HOST,
+        "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
+        "SPARK_DAEMON_JAVA_OPTS": quick_flags(),
+        "PYSPARK_PYTHON": sys.executable,
+    }
 
 
 def _free_port() -> int:

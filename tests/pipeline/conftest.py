@@ -1,20 +1,19 @@
-"""One Spark session for all tests of the pipeline; tests that need none do not start it."""
+"""A cluster that starts while other tests run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
 
 import pytest
 
-from gossamer.pipeline.session import session
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from .cluster import Cluster
 
 
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    running = session("local[2]", quick=True, settings={"spark.sql.shuffle.partitions": "1"})
-    yield running
-    running.stop()
+@pytest.fixture(scope="session", autouse=True)
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Started only if a test that is chosen wants it."""
+    made = Cluster(tmp_path_factory.mktemp("cluster"))
+    wanted = any("test_cluster.py" in item.nodeid for item in request.session.items)
+    with made if wanted else nullcontext():
+        yield made

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
+from gossamer.cli.main import app
 from gossamer.pipeline.audit.auditing import audit
 from gossamer.pipeline.reading import survey
+from gossamer.pipeline.session import session
 from gossamer.pipeline.simulations import Simulation
 from gossamer.pipeline.sweep import FAILED, ROWS, TRACES, WORKING, carry_out, grid, task
 from gossamer.simulator.scenario import load
 from gossamer.traces.writer import read
 
-from .cluster import cluster, environment, quick_flags
+from .cluster import Cluster
 from .stories import STORIES
 from .test_auditing import written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PATIENCE = 300
 SCENARIO = """
 name = "small"
 duration = 2.0
@@ -57,35 +57,37 @@ class Far(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def far(tmp_path_factory: pytest.TempPathFactory) -> Far:
+def far(spark: SparkSession, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Far:
     folder = tmp_path_factory.mktemp("far")
     for name in ("gap", "twice", "answers"):
         written(folder / "traces", STORIES[name])
     scenario = folder / "small.toml"
     scenario.write_text(SCENARIO)
     change = ["--set", "link.loss=0,0.5", "--seeds", "1..2"]
-    commands = [
-        ["audit", str(folder / "traces")],
-        ["sweep", str(scenario), "--out", str(folder / "out"), *change],
-    ]
-    with cluster(folder / "cluster") as master:
-        script = str(Path(__file__).with_name("far.py"))
-        done = subprocess.run(
-            [sys.executable, script, master, quick_flags(), json.dumps(commands)],
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
+    spark.stop()  # one Java has one session, on a cluster or not
+    cluster.until_it_answers()
+    there = session(cluster.url, quick=True, settings={"spark.executor.extraJavaOptions": cluster.flags})
+    audited, swept = (
+        CliRunner().invoke(app, [*command, "--json", "--master", cluster.url], catch_exceptions=False)
+        for command in (
+            ["audit", str(folder / "traces")],
+            ["sweep", str(scenario), "--out", str(folder / "out"), *change],
         )
-        workers = {path.parent.parent.name for path in folder.glob("cluster/work*/app-*/*")}
-    assert done.returncode == 0, done.stderr
-    audited, swept = json.loads(done.stdout)
-    return Far(folder, tuple(audited), tuple(swept), workers)
+    )
+    assert there.sparkContext.master == cluster.url
+    there.stop()
+    workers = {path.parent.parent.name for path in cluster.folder.glob("work*/app-*/*")}
+    return Far(folder, (audited.exit_code, audited.stdout), (swept.exit_code, swept.stdout), workers)
 
 
-def test_a_cluster_finds_what_one_process_finds(spark: SparkSession, far: Far) -> None:
-    alone = audit(spark, survey(str(far.folder / "traces")))
+@pytest.fixture(scope="module")
+def near(far: Far) -> SparkSession:
+    """One process again."""
+    return session("local[2]", quick=True, settings={"spark.sql.shuffle.partitions": "1"})
+
+
+def test_a_cluster_finds_what_one_process_finds(near: SparkSession, far: Far) -> None:
+    alone = audit(near, survey(str(far.folder / "traces")))
     code, said = far.audit
     told = json.loads(said)
     assert told.pop("result") == "violated"

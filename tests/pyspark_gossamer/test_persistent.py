@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,27 +84,22 @@ def test_the_history_of_a_persistent_channel_is_read_and_followed_over_two_lives
 def test_the_trace_of_a_persistent_channel_is_durable_until_a_delivery_is_taken_out(
     spark: SparkSession, kept: Path, tmp_path: Path
 ) -> None:
-    outcome = audit(spark, survey(str(kept / "traces")))
-    judged = {each.promise: (each.judged, each.violations) for each in outcome.verdicts}
-    assert (outcome.word, judged["durable"]) == ("passed", (True, 0))
-
-    planted = tmp_path / f"run={RUN}"
-    planted.mkdir()
-    lives = 0
-    for file in (kept / "traces" / f"run={RUN}").iterdir():
-        if file.suffix == ".parquet":
-            _without_a_delivery(file, planted / file.name)
-            lives += 1
-        else:
-            (planted / file.name).write_bytes(file.read_bytes())
+    shutil.copytree(kept / "traces", tmp_path, dirs_exist_ok=True)
+    planted = tmp_path / "run=planted"
+    shutil.copytree(tmp_path / f"run={RUN}", planted)
+    lives = [_without_a_delivery(file) for file in planted.glob("*.parquet")]
     outcome = audit(spark, survey(str(tmp_path)))
+    judged = {(each.run, each.promise): (each.judged, each.violations) for each in outcome.verdicts}
+    assert (outcome.complete, outcome.code) == (True, 1)
+    assert {violations for (run, _), (_, violations) in judged.items() if run == RUN} == {0}
+    assert judged[RUN, "durable"] == (True, 0)
+    assert judged["planted", "durable"] == (True, len(lives))
     broken = [each for each in outcome.violations if each.promise == "durable"]
-    assert outcome.code == 1
-    assert len({each.incarnation for each in broken}) == len(broken) == lives, "one each"
+    assert len({each.incarnation for each in broken}) == len(broken) == len(lives), "one each"
     assert {(each.node, each.expected.split(" at ")[0]) for each in broken} == {("keeper", "the parcel")}
 
 
-def _without_a_delivery(file: Path, copy: Path) -> None:
+def _without_a_delivery(file: Path) -> None:
     """The third delivery becomes something that proves nothing, so that no row is missing."""
     table = pq.read_table(file, partitioning=None)
     delivered = pc.and_(
@@ -113,4 +109,4 @@ def _without_a_delivery(file: Path, copy: Path) -> None:
     actions = table["action"].to_pylist()
     actions[third] = trace.RECEIVED
     index = table.schema.get_field_index("action")
-    pq.write_table(table.set_column(index, "action", pa.array(actions)), copy)
+    pq.write_table(table.set_column(index, "action", pa.array(actions)), file)

@@ -37,10 +37,16 @@ _SMALL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.optimizer.disableHints": "true",
+    "spark.sql.lightweightPlanChangeValidation": "false",
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.dataFrameQueryContext.enabled": "false",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 """For little data, where planning and compiling cost more than running."""
 _LAUNCHER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
-_QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+_QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:MetaspaceSize=256m", "-Xmn256m")
+"""Compile once and not well; room from the beginning for the classes and for what lives shortly."""
 
 
 def session(

@@ -9,11 +9,12 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from gossamer.core import trace
-from gossamer.pipeline.audit.relations import PARCEL, SEAT, STREAM, deliveries, of
+from gossamer.pipeline.audit import relations
 
 SECOND = 10**9
 MAX_HOPS = 64
 """Steps of a path that journeys follow."""
+SEAT, STREAM, PARCEL = (each.split(", ") for each in (relations.SEAT, relations.STREAM, relations.PARCEL))
 _EVENTS = [*PARCEL, "first", "count"]
 
 
@@ -158,6 +159,16 @@ def timed(rows: DataFrame) -> DataFrame:
     published = of(rows, trace.PARCEL, trace.PUBLISHED).select(*PARCEL, sf.col("at").alias("published_at"))
     given = deliveries(rows).join(published, [*PARCEL], "left")
     return given.withColumn("latency", sf.col("at") - sf.col("published_at"))
+
+
+def of(rows: DataFrame, kind: str, *actions: str) -> DataFrame:
+    """Rows of a kind with some actions."""
+    return rows.where(relations.of(kind, *actions))
+
+
+def deliveries(rows: DataFrame) -> DataFrame:
+    """Rows that deliver events."""
+    return of(rows, trace.PARCEL, trace.DELIVERED).where("count > 0")
 
 
 def sum_of(where: Column, column: str) -> Column:

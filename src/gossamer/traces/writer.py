@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 from array import array
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +43,8 @@ class TraceWriter:
         self.name = name
         self.rows = 0
         self.segments = 0
-        self._limit = segment_rows
-        self._open: list[Row] = []
+        self._limit = segment_rows * len(SCHEMA)
+        self._open: list[Any] = []  # values of one row after another: a list of rows costs more to take apart
         self._begun = self.folder / f".{name}.begun"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -56,7 +55,7 @@ class TraceWriter:
             ) from None
 
     def __call__(self, row: Row) -> None:
-        self._open.append(row)
+        self._open += row
         if len(self._open) >= self._limit:
             self.flush()
 
@@ -64,12 +63,11 @@ class TraceWriter:
         """Complete the open segment, if it has any rows."""
         if not self._open:
             return
-        rows, self._open = self._open, []
-        values = list(chain.from_iterable(rows))  # cheaper than one iterator per row
+        values, self._open = self._open, []
         columns = [values[index :: len(SCHEMA)] for index in range(len(SCHEMA))]
         arrays = [_array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
         self.segments += 1
-        self.rows += len(rows)
+        self.rows += len(arrays[0])
         name = f"{self.name}-{self.segments:06d}.parquet"
         table = pa.Table.from_arrays(arrays, schema=SCHEMA)
         with _renamed(self.folder / name) as temporary:

@@ -9,77 +9,56 @@ network makes are no violation.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame
 
 from gossamer.core import trace
 from gossamer.pipeline.audit.promise import Audit
-from gossamer.pipeline.audit.relations import PARCEL, of, violations
+from gossamer.pipeline.audit.relations import PARCEL, asked, of, violations
 
 PROMISE = "accounting"
 IN_FLIGHT = 10 * 10**9
 """Nanoseconds before the end of a run in which what was sent may still be on its way."""
-_LINK = [*PARCEL, "first", "kind", "from", "to"]
-_ROW = ["at", "node", "incarnation", "position", "peer"]
+_ROW = "at, node, incarnation, position, peer"
 
 
 def query(rows: DataFrame) -> DataFrame:
     """Both sides of every link say the same, and so do both ends of every way."""
-    return _links(rows).unionByName(_ends(rows))
+    links = violations("broken", PROMISE, "first", "expected")
+    ends = violations("made_up", PROMISE, "first", "format_string('published by %s', source)")
+    return asked(rows, _LINKS, _ENDS, f"{links} union all {ends}")
 
 
-def _links(rows: DataFrame) -> DataFrame:
-    """Per parcel and link: whether it was sent, and whether it came to an end."""
-    passed = rows.where(
-        sf.col("kind").isin(trace.PARCEL, trace.FEEDBACK)
-        & sf.col("action").isin(trace.SENT, trace.RECEIVED, trace.DROPPED)
-        & (sf.col("peer") != "")
-        & ~sf.col("channel").startswith("#")
-    )
-    onward = sf.struct(sf.col("node").alias("from"), sf.col("peer").alias("to"))
-    back = sf.struct(sf.col("peer").alias("from"), sf.col("node").alias("to"))
-    ways = (
-        sf.when(sf.col("action") == trace.SENT, sf.array(onward))
-        .when(sf.col("action") == trace.RECEIVED, sf.array(back))
-        .otherwise(sf.array(onward, back))
-    )
-    row = sf.struct(*_ROW)
+_ONWARD = "named_struct('sender', node, 'receiver', peer)"
+_BACK = "named_struct('sender', peer, 'receiver', node)"
+_LINKS = f"""passed as (
+    select *, explode(case action when '{trace.SENT}' then array({_ONWARD})
+        when '{trace.RECEIVED}' then array({_BACK}) else array({_ONWARD}, {_BACK}) end) as way
+    from {{rows}} where kind in ('{trace.PARCEL}', '{trace.FEEDBACK}')
+        and action in ('{trace.SENT}', '{trace.RECEIVED}', '{trace.DROPPED}')
+        and peer != '' and not startswith(channel, '#')
+), links as (
+    select {PARCEL}, first, way.sender, way.receiver,
+        min(struct({_ROW})) filter (where action = '{trace.SENT}') as sent,
+        min(struct({_ROW})) filter (where action = '{trace.RECEIVED}') as received,
+        min(struct({_ROW})) filter (where action = '{trace.DROPPED}') as dropped
+    from passed group by {PARCEL}, first, kind, way.sender, way.receiver
+), ends as (
+    select run, max(at) as ended from {{rows}} group by run
+), judged as (
+    select /*+ broadcast(ends) */ {PARCEL}, first, coalesce(sent, received) as seen,
+        case when received is not null and sent is null then format_string('sent by %s', sender)
+            when coalesce(received, dropped) is null and sent.at < ended - {IN_FLIGHT}
+                and ended < {trace.WALL_CLOCK} then format_string('received by %s, or dropped', receiver)
+        end as expected
+    from links join ends using (run)
+), broken as (select {PARCEL}, first, seen.*, expected from judged where expected is not null)"""
+"""Per parcel and link: whether it was sent, and whether it came to an end."""
 
-    def first(action: str) -> Column:
-        return sf.min(sf.when(sf.col("action") == action, row)).alias(action)
-
-    links = (
-        passed.withColumn("way", sf.explode(ways))
-        .select(*PARCEL, "first", "kind", "way.*", "action", *_ROW)
-        .groupBy(*_LINK)
-        .agg(first(trace.SENT), first(trace.RECEIVED), first(trace.DROPPED))
-    )
-    ends = rows.groupBy("run").agg(sf.max("at").alias("ended"))
-    settled = (sf.col("sent.at") < sf.col("ended") - IN_FLIGHT) & (sf.col("ended") < trace.WALL_CLOCK)
-    wrong = links.join(sf.broadcast(ends), "run").withColumn(
-        "expected",
-        sf.when(
-            sf.col("received").isNotNull() & sf.col("sent").isNull(), sf.format_string("sent by %s", "from")
-        ).when(
-            sf.coalesce("received", "dropped").isNull() & settled,
-            sf.format_string("received by %s, or dropped", "to"),
-        ),
-    )
-    broken = wrong.where(sf.col("expected").isNotNull()).withColumn("row", sf.coalesce("sent", "received"))
-    return violations(
-        broken.select(*PARCEL, "first", "row.*", "expected"), PROMISE, "first", sf.col("expected")
-    )
-
-
-def _ends(rows: DataFrame) -> DataFrame:
-    """Per parcel: whether it was published, if it was delivered."""
-    given = of(rows, trace.PARCEL, trace.PUBLISHED, trace.DELIVERED)
-    delivered = sf.when(sf.col("action") == trace.DELIVERED, sf.struct(*_ROW, "first"))
-    parcels = given.groupBy(*PARCEL).agg(
-        sf.max(sf.col("action") == trace.PUBLISHED).alias("published"), sf.min(delivered).alias("row")
-    )
-    made_up = parcels.where(~sf.col("published")).select(*PARCEL, "row.*")
-    return violations(made_up, PROMISE, "first", sf.format_string("published by %s", "source"))
-
+_ENDS = f"""parcels as (
+    select {PARCEL}, max(action = '{trace.PUBLISHED}') as published,
+        min(struct({_ROW}, first)) filter (where action = '{trace.DELIVERED}') as seen
+    from {{rows}} where {of(trace.PARCEL, trace.PUBLISHED, trace.DELIVERED)} group by {PARCEL}
+), made_up as (select {PARCEL}, seen.* from parcels where not published)"""
+"""Per parcel: whether it was published, if it was delivered."""
 
 AUDIT = Audit(PROMISE, query, always=True)

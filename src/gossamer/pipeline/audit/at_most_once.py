@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame
 
 from gossamer.pipeline.audit.promise import Audit, Found
-from gossamer.pipeline.audit.relations import STREAM, deliveries, violations
+from gossamer.pipeline.audit.relations import STREAM, asked, deliveries, violations
 from gossamer.pipeline.audit.segment import Known, Segment
 from gossamer.pipeline.audit.spans import Coverage
 
@@ -19,20 +18,21 @@ PROMISE = "at-most-once"
 EXPECTED = "delivered once to this subscription"
 
 
-def repeated(rows: DataFrame, promise: str) -> DataFrame:
-    """Deliveries of events that the same subscription had before."""
-    each = deliveries(rows, promise).withColumn(
-        "number", sf.explode(sf.sequence(sf.col("first"), sf.col("first") + sf.col("count") - 1))
-    )
-    before = Window.partitionBy(*STREAM, "number").orderBy("position")
-    again = each.withColumn("copy", sf.row_number().over(before)).where(sf.col("copy") > 1)
-    by_row = again.groupBy(*STREAM, "position", "at").agg(sf.min("number").alias("number"))
-    return violations(by_row, promise, "number", sf.lit(EXPECTED))
+def repeated(promise: str) -> tuple[str, str, str]:
+    """Steps to deliveries of events that the same subscription had before."""
+    again = f"""each as (
+        select {STREAM}, position, at, explode(sequence(first, first + count - 1)) as number from given
+    ), again as (
+        select *, row_number() over (partition by {STREAM}, number order by position) as copy from each
+    ), twice as (
+        select {STREAM}, at, min(number) as number from again where copy > 1
+        group by {STREAM}, position, at)"""
+    return deliveries(promise), again, violations("twice", promise, "number", f"'{EXPECTED}'")
 
 
 def query(rows: DataFrame) -> DataFrame:
     """No number twice in a stream."""
-    return repeated(rows, PROMISE)
+    return asked(rows, *repeated(PROMISE))
 
 
 class AtMostOnce:

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from functools import reduce
 
 import msgspec
-from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as sf
 
 from gossamer.core import trace
 from gossamer.pipeline.audit.catalogue import AUDITS
-from gossamer.pipeline.audit.kernels import DAMAGED, EVENTS, GAP, OPENED, by_kernels
-from gossamer.pipeline.audit.relations import of, stretched
+from gossamer.pipeline.audit.kernels import BESIDES, DAMAGED, EVENTS, GAP, OPENED, by_kernels
+from gossamer.pipeline.audit.relations import asked, of, stretched
 from gossamer.pipeline.reading import Fault, Survey, rows
-from gossamer.pipeline.schema import VIOLATIONS
+from gossamer.pipeline.schema import VIOLATION
 
 MAX_LISTED = 1000
 """Violations that an outcome lists; all are counted."""
 SMALL = 200_000
 """Rows up to which one task is faster than many."""
-_BESIDES = (EVENTS, OPENED, GAP, DAMAGED)
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -93,17 +93,14 @@ def audit(spark: SparkSession, traces: Survey, *, plain: bool = False) -> Outcom
         Use the queries also where there are kernels; the outcome is the same.
     """
     local = [name for name, each in AUDITS.items() if each.local]
-    everything = rows(spark, traces)
-    found = _plainly(everything, local) if plain else by_kernels(spark, traces, local)
+    found = _plainly(spark, traces, local) if plain else by_kernels(spark, traces, local)
     said, listed, counted = _collected(found)
     faults = (*traces.faults, *_faults(said))
     promised = _promised(said)
     whole = sorted(set(traces.runs) - {fault.run for fault in faults})
     others = [name for name, each in AUDITS.items() if not each.local and name in {p for _, _, p in promised}]
     if whole and others:
-        complete = stretched(everything.where(sf.col("run").isin(whole)), whole=True)
-        if traces.rows <= SMALL:  # one task is done before many have begun, and no row has to move
-            complete = complete.coalesce(1).localCheckpoint()
+        complete = stretched(_held(rows(spark, traces).where(sf.col("run").isin(whole)), traces), whole=True)
         _, more, also = _collected(_union([AUDITS[name].query(complete) for name in others]))
         listed, counted = [*listed, *more], {**counted, **also}
     verdicts = [
@@ -116,7 +113,9 @@ def audit(spark: SparkSession, traces: Survey, *, plain: bool = False) -> Outcom
         )
         for run, channel, promise in sorted({*promised, *counted})
     ]
-    violations = sorted((Violation(**row.asDict()) for row in listed), key=lambda each: (each.run, each.at))
+    violations = sorted(
+        listed, key=lambda each: (each.run, each.at, each.promise, each.node, each.number, each.channel)
+    )
     events = sum(row.number for row in said if row.promise == EVENTS)
     return Outcome(
         complete=not faults,
@@ -128,50 +127,57 @@ def audit(spark: SparkSession, traces: Survey, *, plain: bool = False) -> Outcom
     )
 
 
-def _collected(found: DataFrame) -> tuple[list[Row], list[Row], dict[tuple[str, str, str], int]]:
-    """What is not a violation, the first violations, and how many there are of each kind."""
-    found = found.persist()
-    try:
-        besides = sf.col("promise").isin(*_BESIDES)
-        broken = found.where(~besides)
-        counts = {
-            (row.run, row.channel, row.promise): int(row.many)
-            for row in broken.groupBy("run", "channel", "promise").agg(sf.count("*").alias("many")).collect()
-        }
-        first = broken.orderBy("run", "at", "promise", "node", "number").limit(MAX_LISTED)
-        return found.where(besides).collect(), first.collect() if counts else [], counts
-    finally:
-        found.unpersist()
+def _collected(found: DataFrame) -> tuple[list[Row], list[Violation], dict[tuple[str, str, str], int]]:
+    """What is not a violation, the first violations, and how many there are of each kind: in one job."""
+    kind = Window.partitionBy("run", "channel", "promise")
+    ranked = found.select(
+        "*",
+        sf.row_number().over(kind.orderBy("at", "node", "number")).alias("place"),
+        sf.count("*").over(kind).alias("many"),
+    )
+    kept = ranked.where(f"place <= {MAX_LISTED} or startswith(promise, '{BESIDES}')").collect()
+    said = [row for row in kept if row.promise.startswith(BESIDES)]
+    broken = [row for row in kept if not row.promise.startswith(BESIDES)]
+    counts = {(row.run, row.channel, row.promise): row.many for row in broken}
+    return said, [Violation(*row[: len(VIOLATION)]) for row in broken], counts
 
 
-def _plainly(everything: DataFrame, promises: Sequence[str]) -> DataFrame:
+def _held(rows: DataFrame, traces: Survey) -> DataFrame:
+    """Rows that are read once for many queries, if they are few: then no row has to move, either."""
+    return rows.coalesce(1).localCheckpoint() if traces.rows <= SMALL else rows
+
+
+def _plainly(spark: SparkSession, traces: Survey, promises: Sequence[str]) -> DataFrame:
     """What kernels would find, by queries."""
-    torn = stretched(everything, whole=False).persist()
+    torn = stretched(_held(rows(spark, traces), traces), whole=False)
     return _union([*(AUDITS[name].query(torn) for name in promises), *_besides(torn)])
 
 
 def _besides(torn: DataFrame) -> list[DataFrame]:
     """Events, promises and missing rows, in the form of violations."""
-    published = of(torn, trace.PARCEL, trace.PUBLISHED).groupBy("run").agg(sf.sum("count").alias("number"))
-    opened = of(torn, trace.CHANNEL, trace.OPENED).select("run", "channel", "detail").distinct()
-    life = Window.partitionBy("run", "node", "incarnation").orderBy("position")
-    before = torn.withColumn("wanted", sf.lag("position", 1, 0).over(life) + 1)
-    gaps = before.where(sf.col("position") != sf.col("wanted"))
-    expected = sf.format_string("row %d", "wanted")
+    opened = of(trace.CHANNEL, trace.OPENED)
+    life = "partition by run, node, incarnation order by position"
+    gaps = f"""(
+        select *, lag(position, 1, 0L) over ({life}) + 1 as wanted from {{rows}}) where position != wanted"""
     return [
-        _said(published, EVENTS, number=sf.col("number")),
-        _said(opened, OPENED, channel=sf.col("channel"), expected=sf.col("detail")),
-        _said(gaps, GAP, node=sf.col("node"), number=sf.col("position"), expected=expected),
+        asked(
+            torn,
+            _said(EVENTS, number="sum(count)") + f" where {of(trace.PARCEL, trace.PUBLISHED)} group by run",
+        ),
+        asked(torn, _said(OPENED, channel="channel", expected="detail", distinct=True) + f" where {opened}"),
+        asked(
+            torn, _said(GAP, gaps, node="node", number="position", expected="format_string('row %d', wanted)")
+        ),
     ]
 
 
-def _said(found: DataFrame, what: str, **values: Column) -> DataFrame:
-    columns = []
-    for name, kind in (each.split(" ") for each in VIOLATIONS.split(", ")):
-        empty = sf.lit("") if kind == "string" else sf.lit(0)
-        value = sf.lit(what) if name == "promise" else values.get(name, empty)
-        columns.append((sf.col("run") if name == "run" else value).cast(kind).alias(name))
-    return found.select(*columns)
+def _said(what: str, found: str = "{rows}", distinct: bool = False, **values: str) -> str:
+    columns = [
+        f"{values.get(field.name, repr('') if field.type == pa.string() else '0L')} as {field.name}"
+        for field in VIOLATION
+        if field.name not in ("run", "promise")
+    ]
+    return f"select {'distinct ' * distinct}run, '{what}' as promise, {', '.join(columns)} from {found}"
 
 
 def _union(found: Sequence[DataFrame]) -> DataFrame:

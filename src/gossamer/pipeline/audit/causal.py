@@ -6,47 +6,36 @@ subscription gets at all are compared: what never came did not come too late.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame
 
 from gossamer.core import trace
 from gossamer.pipeline.audit.promise import Audit
-from gossamer.pipeline.audit.relations import PARCEL, SEAT, deliveries, of, promised, violations
+from gossamer.pipeline.audit.relations import EARLIER, GOT, PARCEL, SEAT, asked, deliveries, of, violations
 
 PROMISE = "causal"
 
 
 def query(rows: DataFrame) -> DataFrame:
     """At the publisher's: what had come before. At the subscriber's: whether it comes before there too."""
-    given = deliveries(rows, PROMISE)
-    published = of(rows, trace.PARCEL, trace.PUBLISHED).join(
-        sf.broadcast(promised(rows, PROMISE)), ["run", "channel"], "left_semi"
-    )
-    publishers = published.select("run", "channel", "node", "incarnation").distinct()
-    seen = given.join(sf.broadcast(publishers), ["run", "channel", "node", "incarnation"], "left_semi")
-    past = (
-        seen.withColumn("own", sf.lit(False))
-        .unionByName(published.withColumn("own", sf.lit(True)))
-        .groupBy(*PARCEL, sf.col("node").alias("publisher"), sf.col("incarnation").alias("life"))
-        .agg(sf.min("position").alias("then"), sf.max("own").alias("own"))
-    )
-    got = given.groupBy(*SEAT, "source", "source_incarnation", "sequence").agg(
-        sf.min("position").alias("position"),
-        sf.min("first").alias("first"),
-        sf.min_by("at", "position").alias("at"),
-    )
-    earlier = (
-        Window.partitionBy(*SEAT, "publisher", "life")
-        .orderBy("then")
-        .rowsBetween(Window.unboundedPreceding, Window.currentRow - 1)
-    )
-    both = past.join(got, [*PARCEL])
-    latest = sf.max_by(sf.struct("position", "source", "first"), "position").over(earlier)
-    wrong = both.withColumn("latest", latest).where(
-        sf.col("own") & (sf.col("latest.position") > sf.col("position"))
-    )
-    expected = sf.format_string("number %d of %s first", sf.col("latest.first"), sf.col("latest.source"))
-    return violations(wrong, PROMISE, "first", expected)
+    past = f"""published as (
+        select /*+ broadcast(promised) */ r.* from {{rows}} r left semi join promised using (run, channel)
+        where {of(trace.PARCEL, trace.PUBLISHED)}
+    ), publishers as (
+        select distinct run, channel, node, incarnation from published
+    ), seen as (
+        select /*+ broadcast(publishers) */ {PARCEL}, node, incarnation, position, false as own
+        from given left semi join publishers using (run, channel, node, incarnation)
+        union all select {PARCEL}, node, incarnation, position, true as own from published
+    ), past as (
+        select {PARCEL}, node as publisher, incarnation as life, min(position) as since, max(own) as own
+        from seen group by {PARCEL}, node, incarnation)"""
+    wrong = f"""both as (
+        select *, max_by(struct(position, source, first), position)
+            over (partition by {SEAT}, publisher, life order by since {EARLIER}) as latest
+        from past join got using ({PARCEL})
+    ), wrong as (select * from both where own and latest.position > position)"""
+    expected = "format_string('number %d of %s first', latest.first, latest.source)"
+    return asked(rows, deliveries(PROMISE), GOT, past, wrong, violations("wrong", PROMISE, "first", expected))
 
 
 AUDIT = Audit(PROMISE, query)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
 
 from gossamer.pipeline.audit.promise import Audit, Found
-from gossamer.pipeline.audit.relations import deliveries, violations
+from gossamer.pipeline.audit.relations import asked, deliveries, violations
 from gossamer.pipeline.audit.segment import STREAM, Known, Segment
 
 PROMISE = "deadline"
@@ -19,8 +18,10 @@ PROMISE = "deadline"
 
 def query(rows: DataFrame) -> DataFrame:
     """Each delivery is before its deadline."""
-    late = deliveries(rows).where((sf.col("value") > 0) & (sf.col("at") > sf.col("value")))
-    return violations(late, PROMISE, "first", sf.format_string("delivered by %d", "value"))
+    late = "(select * from given where value > 0 and at > value)"
+    return asked(
+        rows, deliveries(), violations(late, PROMISE, "first", "format_string('delivered by %d', value)")
+    )
 
 
 class Deadline:

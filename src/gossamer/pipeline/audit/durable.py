@@ -8,68 +8,47 @@ or what a subscription was told of as missing is not asked for.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame
 
 from gossamer.core import trace
 from gossamer.pipeline.audit.promise import Audit
-from gossamer.pipeline.audit.relations import PARCEL, SEAT, choosy, deliveries, of, violations
-from gossamer.pipeline.audit.total_order import contradictions, noted
+from gossamer.pipeline.audit.relations import CHOOSY, GOT, PARCEL, SEAT, asked, deliveries, of, violations
+from gossamer.pipeline.audit.total_order import AFTER, CONTRADICTIONS, PLACED, contradictions, noted
 
 PROMISE = "durable"
 
 
 def query(rows: DataFrame) -> DataFrame:
     """Logs contradict neither themselves nor what was delivered."""
-    stored = noted(rows, trace.STORED, PROMISE)
-    one_log = stored.withColumn("order", sf.concat_ws(" ", "node", "order"))
-    logs = stored.select(*PARCEL, "order", "place").distinct()
-    got = (
-        deliveries(rows, PROMISE)
-        .groupBy(*SEAT, "source", "source_incarnation", "sequence")
-        .agg(
-            sf.min("position").alias("position"),
-            sf.min("first").alias("first"),
-            sf.min_by("at", "position").alias("at"),
-        )
-    )
-    placed = got.join(logs, [*PARCEL])
-    before = Window.partitionBy(*SEAT, "order").orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
-    back = placed.withColumn("highest", sf.max("place").over(before)).where(
-        sf.col("place") < sf.col("highest")
-    )
-    return (
-        contradictions(one_log, PROMISE)
-        .unionByName(
-            violations(
-                back, PROMISE, "first", sf.format_string("place %d after place %d", "highest", "place")
-            )
-        )
-        .unionByName(_skipped(rows, logs, placed))
-    )
+    notes = noted("notes", trace.STORED, "concat_ws(' ', node, detail)")
+    stored = noted("stored", trace.STORED, "detail")
+    places = f"places as (select distinct {PARCEL}, one_order, place from stored)"
+    found = [
+        *contradictions(PROMISE),
+        violations("placed where place < highest", PROMISE, "first", AFTER),
+        violations("missing", PROMISE, "sequence", "format_string('the parcel at place %d too', place)"),
+    ]
+    steps = (deliveries(PROMISE), GOT, notes, CONTRADICTIONS, stored, places, PLACED, _MISSING)
+    return asked(rows, *steps, " union all ".join(found))
 
 
-def _skipped(rows: DataFrame, logs: DataFrame, placed: DataFrame) -> DataFrame:
-    """Places of a log inside what a subscription got that never came to it."""
-    ranges = (
-        placed.groupBy(*SEAT, "order")
-        .agg(sf.min("place").alias("low"), sf.max("place").alias("high"), sf.max("at").alias("at"))
-        .join(choosy(rows), [*SEAT], "left_anti")
-    )
-    due = ranges.join(logs, ["run", "channel", "order"]).where(
-        sf.col("place").between(sf.col("low"), sf.col("high"))
-    )
-    missing = due.join(placed, [*SEAT, "order", "place"], "left_anti")
-    node = ["run", "node", "incarnation", "channel", "source"]
-    told = of(rows, trace.MEMBER, trace.MISSED).select(*node).distinct()
-    ended = of(rows, trace.PARCEL, trace.DROPPED).where(sf.col("detail") == trace.EXPIRED)
-    expired = ended.select(*PARCEL, "node", "incarnation").distinct()
-    missing = missing.join(told, node, "left_anti").join(
-        expired, [*PARCEL, "node", "incarnation"], "left_anti"
-    )
-    blank = of(rows, trace.PARCEL, trace.PUBLISHED).where(sf.col("count") == 0).select(*PARCEL)
-    missing = missing.join(blank, [*PARCEL], "left_anti")
-    return violations(missing, PROMISE, "sequence", sf.format_string("the parcel at place %d too", "place"))
-
+_NODE = "run, node, incarnation, channel, source"
+_MISSING = f"""{CHOOSY}, ranges as (
+    select {SEAT}, one_order, min(place) as low, max(place) as high, max(at) as at
+    from placed left anti join choosy using ({SEAT}) group by {SEAT}, one_order
+), due as (
+    select * from ranges join places using (run, channel, one_order) where place between low and high
+), told as (
+    select distinct {_NODE} from {{rows}} where {of(trace.MEMBER, trace.MISSED)}
+), expired as (
+    select distinct {PARCEL}, node, incarnation from {{rows}}
+    where {of(trace.PARCEL, trace.DROPPED)} and detail = '{trace.EXPIRED}'
+), blank as (
+    select {PARCEL} from {{rows}} where {of(trace.PARCEL, trace.PUBLISHED)} and count = 0
+), missing as (
+    select * from due left anti join placed using ({SEAT}, one_order, place)
+    left anti join told using ({_NODE}) left anti join expired using ({PARCEL}, node, incarnation)
+    left anti join blank using ({PARCEL}))"""
+"""Places of a log inside what a subscription got that never came to it."""
 
 AUDIT = Audit(PROMISE, query)

@@ -7,12 +7,11 @@ not asked about holes, nor is one whose trace has holes itself.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame
 
 from gossamer.pipeline.audit.at_most_once import AtMostOnce, repeated
 from gossamer.pipeline.audit.promise import Audit, Found
-from gossamer.pipeline.audit.relations import SEAT, STREAM, choosy, deliveries, violations
+from gossamer.pipeline.audit.relations import CHOOSY, EARLIER, SEAT, STREAM, asked, violations
 from gossamer.pipeline.audit.segment import Known
 
 PROMISE = "exactly-once"
@@ -20,16 +19,17 @@ PROMISE = "exactly-once"
 
 def query(rows: DataFrame) -> DataFrame:
     """No number twice, none missing in between."""
-    by_number = Window.partitionBy(*STREAM).orderBy("first", "position")
-    end = sf.col("first") + sf.col("count")
-    wanted = sf.max(end).over(by_number.rowsBetween(Window.unboundedPreceding, -1))
-    given = deliveries(rows, PROMISE).withColumn("wanted", wanted)
-    torn = rows.where(sf.col("stretch") > 0).select("run", "node", "incarnation").distinct()
-    holes = given.where(sf.col("first") > sf.col("wanted"))
-    holes = holes.join(torn, ["run", "node", "incarnation"], "left_anti")
-    holes = holes.join(choosy(rows), [*SEAT], "left_anti")
-    missing = sf.format_string("number %d too", "wanted")
-    return repeated(rows, PROMISE).unionByName(violations(holes, PROMISE, "wanted", missing))
+    given, again, twice = repeated(PROMISE)
+    holes = f"""numbered as (
+        select *, max(first + count) over (partition by {STREAM} order by first, position {EARLIER}) as wanted
+        from given
+    ), torn as (
+        select distinct run, node, incarnation from {{rows}} where stretch > 0
+    ), {CHOOSY}, holes as (
+        select n.* from numbered n left anti join torn using (run, node, incarnation)
+        left anti join choosy using ({SEAT}) where first > wanted)"""
+    missing = violations("holes", PROMISE, "wanted", "format_string('number %d too', wanted)")
+    return asked(rows, given, again, holes, f"{twice} union all {missing}")
 
 
 class ExactlyOnce(AtMostOnce):

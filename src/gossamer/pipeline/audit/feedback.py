@@ -5,35 +5,36 @@ Checked on every channel. An answer that never arrives is a loss, not a violatio
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame
 
 from gossamer.core import trace
 from gossamer.pipeline.audit.promise import Audit
-from gossamer.pipeline.audit.relations import of, violations
+from gossamer.pipeline.audit.relations import asked, of, violations
 
 PROMISE = "feedback"
-_ANSWER = ["run", "channel", "source", "source_incarnation", "first"]
+_ANSWER = "run, channel, source, source_incarnation, first"
 
 
 def query(rows: DataFrame) -> DataFrame:
     """Each answer handed over was given, for just this event of this node, and is handed over once."""
-    given = of(rows, trace.FEEDBACK, trace.PUBLISHED).select(
-        *_ANSWER, sf.col("peer").alias("target"), sf.col("value").alias("question")
-    )
-    handed = of(rows, trace.FEEDBACK, trace.DELIVERED)
-    copies = Window.partitionBy(*_ANSWER).orderBy("at", "node", "incarnation", "position")
-    again = handed.withColumn("copy", sf.row_number().over(copies)).where(sf.col("copy") > 1)
-    made_up = handed.join(given, _ANSWER, "left_anti")
-    astray = handed.join(given, _ANSWER).where(
-        (sf.col("node") != sf.col("target")) | (sf.col("value") != sf.col("question"))
-    )
-    there = sf.format_string("handed to %s as an answer to its number %d", "target", "question")
-    return (
-        violations(again, PROMISE, "first", sf.lit("handed over once"))
-        .unionByName(violations(made_up, PROMISE, "first", sf.lit("an answer that was given")))
-        .unionByName(violations(astray, PROMISE, "first", there))
-    )
+    answers = f"""answers as (
+        select {_ANSWER}, peer as target, value as question from {{rows}}
+        where {of(trace.FEEDBACK, trace.PUBLISHED)}
+    ), handed as (
+        select * from {{rows}} where {of(trace.FEEDBACK, trace.DELIVERED)}
+    ), copies as (
+        select *, row_number() over (partition by {_ANSWER} order by at, node, incarnation, position) as copy
+        from handed
+    ), astray as (
+        select * from handed join answers using ({_ANSWER}) where node != target or value != question)"""
+    there = "format_string('handed to %s as an answer to its number %d', target, question)"
+    made_up = f"handed left anti join answers using ({_ANSWER})"
+    found = [
+        violations("copies where copy > 1", PROMISE, "first", "'handed over once'"),
+        violations(made_up, PROMISE, "first", "'an answer that was given'"),
+        violations("astray", PROMISE, "first", there),
+    ]
+    return asked(rows, answers, " union all ".join(found))
 
 
 AUDIT = Audit(PROMISE, query, always=True)

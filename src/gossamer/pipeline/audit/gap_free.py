@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame
 
 from gossamer.pipeline.audit.promise import Audit, Found
-from gossamer.pipeline.audit.relations import STREAM, deliveries, violations, without_excused
+from gossamer.pipeline.audit.relations import EXCUSED, STREAM, asked, deliveries, violations
 from gossamer.pipeline.audit.segment import STREAM as STREAM_COLUMNS
 from gossamer.pipeline.audit.segment import Known, Segment
 
@@ -22,15 +21,13 @@ PROMISE = "gap-free"
 
 def query(rows: DataFrame) -> DataFrame:
     """Each delivery begins where the one before it ended."""
-    in_order = Window.partitionBy(*STREAM, "stretch").orderBy("position")
-    end = sf.col("first") + sf.col("count")
-    given = deliveries(rows, PROMISE)
-    following = given.withColumns(
-        {"wanted": sf.lag(end).over(in_order), "after": sf.lag("position").over(in_order)}
-    )
-    wrong = following.where(sf.col("first") != sf.col("wanted"))
-    return violations(
-        without_excused(wrong, rows), PROMISE, "first", sf.format_string("number %d next", "wanted")
+    wrong = f"""following as (
+        select *, lag(first + count) over in_order as wanted, lag(position) over in_order as after
+        from given window in_order as (partition by {STREAM}, stretch order by position)
+    ), wrong as (select * from following where first != wanted)"""
+    expected = "format_string('number %d next', wanted)"
+    return asked(
+        rows, deliveries(PROMISE), wrong, EXCUSED, violations("unexcused", PROMISE, "first", expected)
     )
 
 

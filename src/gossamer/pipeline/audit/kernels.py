@@ -20,6 +20,8 @@ from gossamer.pipeline.audit.segment import COLUMNS, Known, Segment
 from gossamer.pipeline.reading import Survey, Writer, opened
 from gossamer.pipeline.schema import TEXTS, VIOLATION, VIOLATIONS
 
+BESIDES = "#"
+"""What begins with it is no promise."""
 EVENTS, OPENED, GAP, DAMAGED = "#events", "#opened", "#gap", "#damaged"
 MAX_TASKS = 256
 _TEXTS = [name for name in TEXTS if name in COLUMNS]

@@ -1,19 +1,31 @@
-"""What several queries ask of the rows of a trace."""
+"""What several queries ask of the rows of a trace, as steps in SQL.
+
+A query is one text, so that Spark analyses it once, and not again with every step. A step is ``name as (…)``
+and may use those before it; ``{rows}`` stands for the rows.
+"""
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from gossamer.core import trace
-from gossamer.pipeline.schema import VIOLATION
 
-SEAT = ("run", "node", "incarnation", "channel", "peer")
+SEAT = "run, node, incarnation, channel, peer"
 """What tells one subscription from another."""
-STREAM = (*SEAT, "source", "source_incarnation")
+STREAM = f"{SEAT}, source, source_incarnation"
 """What one subscription gets of one life of a source."""
-PARCEL = ("run", "channel", "source", "source_incarnation", "sequence")
+PARCEL = "run, channel, source, source_incarnation, sequence"
 """What tells one parcel from another."""
+EARLIER = "rows between unbounded preceding and 1 preceding"
+"""Of a window: what came before."""
+
+
+def asked(rows: DataFrame, *steps: str) -> DataFrame:
+    """What the last step selects; it has no name."""
+    *named, last = steps
+    text = f"with {', '.join(named)} {last}" if named else last
+    return rows.sparkSession.sql(text, rows=rows)
 
 
 def stretched(rows: DataFrame, whole: bool) -> DataFrame:
@@ -27,76 +39,61 @@ def stretched(rows: DataFrame, whole: bool) -> DataFrame:
     )
 
 
-def promised(rows: DataFrame, promise: str) -> DataFrame:
-    """Channels of runs that promise something."""
-    words = sf.slice(sf.split("detail", " "), 2, 100)
-    return (
-        rows.where((sf.col("kind") == trace.CHANNEL) & (sf.col("action") == trace.OPENED))
-        .where(sf.array_contains(words, promise))
-        .select("run", "channel")
-        .distinct()
-    )
+def of(kind: str, *actions: str) -> str:
+    """Where rows are of a kind with some actions."""
+    return f"kind = '{kind}' and action in ({', '.join(repr(each) for each in actions)})"
 
 
-def of(rows: DataFrame, kind: str, *actions: str) -> DataFrame:
-    """Rows of a kind with some actions."""
-    return rows.where((sf.col("kind") == kind) & sf.col("action").isin(*actions))
+def promised(promise: str) -> str:
+    """``promised``: channels of runs that promise something."""
+    return f"""promised as (
+        select distinct run, channel from {{rows}} where {of(trace.CHANNEL, trace.OPENED)}
+            and array_contains(slice(split(detail, ' '), 2, 100), '{promise}'))"""
 
 
-def deliveries(rows: DataFrame, promise: str | None = None) -> DataFrame:
-    """Rows that deliver events, on channels that promise something or on all."""
-    given = of(rows, trace.PARCEL, trace.DELIVERED).where(sf.col("count") > 0)
+def deliveries(promise: str | None = None) -> str:
+    """``given``: rows that deliver events, on all channels or on those that promise something."""
     if promise is None:
-        return given
-    return given.join(sf.broadcast(promised(rows, promise)), ["run", "channel"], "left_semi")
+        return f"given as (select * from {{rows}} where {of(trace.PARCEL, trace.DELIVERED)} and count > 0)"
+    return f"""{promised(promise)}, given as (
+        select /*+ broadcast(promised) */ r.* from {{rows}} r left semi join promised using (run, channel)
+        where {of(trace.PARCEL, trace.DELIVERED)} and count > 0)"""
 
 
-def choosy(rows: DataFrame) -> DataFrame:
-    """Subscriptions with criteria."""
-    subscribed = of(rows, trace.MEMBER, trace.SUBSCRIBED)
-    return subscribed.where(sf.col("detail") != "").select(*SEAT).distinct()
+GOT = f"""got as (
+    select {SEAT}, source, source_incarnation, sequence,
+        min(position) as position, min(first) as first, min_by(at, position) as at
+    from given group by {SEAT}, source, source_incarnation, sequence)"""
+"""``got``: parcels of ``given``, each with the row that first delivers some of it to a subscription."""
+
+CHOOSY = f"""choosy as (
+    select distinct {SEAT} from {{rows}} where {of(trace.MEMBER, trace.SUBSCRIBED)} and detail != '')"""
+"""``choosy``: subscriptions with criteria."""
+
+_PLACE = "run, node, incarnation, channel, source"
+EXCUSED = f"""{CHOOSY}, told as (
+    select {_PLACE}, position as told from {{rows}} where {of(trace.MEMBER, trace.MISSED)}
+), ended as (
+    select {_PLACE}, source_incarnation, first as start, count as many from {{rows}}
+    where {of(trace.PARCEL, trace.DROPPED)} and detail = '{trace.EXPIRED}'
+), expired as (
+    select {STREAM}, position from wrong join ended using ({_PLACE}, source_incarnation)
+    where start >= wanted and start + many <= first
+    group by {STREAM}, position, first, wanted having sum(many) = first - wanted
+), unexcused as (
+    select w.* from wrong w left anti join choosy using ({SEAT})
+    left anti join told t on w.run = t.run and w.node = t.node and w.incarnation = t.incarnation
+        and w.channel = t.channel and w.source = t.source and told > after and told < position
+    left anti join expired using ({STREAM}, position))"""
+"""``unexcused``: deliveries of ``wrong``, where numbers from ``wanted`` on are missing, without a reason.
+
+``after`` is the position of the delivery before. Reasons: the subscription has criteria; it was told of a
+gap in between; all that is missing expired there.
+"""
 
 
-def without_excused(wrong: DataFrame, rows: DataFrame) -> DataFrame:
-    """Deliveries where numbers from ``wanted`` on are missing, but for those that have a reason.
-
-    ``after`` is the position of the delivery before. Reasons: the subscription has criteria; it was told of a
-    gap in between; all that is missing expired there.
-    """
-    wrong = wrong.join(choosy(rows), [*SEAT], "left_anti")
-    place = ["run", "node", "incarnation", "channel", "source"]
-    told = of(rows, trace.MEMBER, trace.MISSED).select(*place, sf.col("position").alias("told"))
-    between = (sf.col("told") > sf.col("after")) & (sf.col("told") < sf.col("position"))
-    same = [sf.col(f"wrong.{name}") == sf.col(f"told.{name}") for name in place]
-    wrong = wrong.alias("wrong").join(told.alias("told"), [*same, between], "left_anti")
-    ended = of(rows, trace.PARCEL, trace.DROPPED).where(sf.col("detail") == trace.EXPIRED)
-    ended = ended.select(
-        *place, "source_incarnation", sf.col("first").alias("start"), sf.col("count").alias("many")
-    )
-    stream = [*STREAM, "position"]
-    inside = (sf.col("start") >= sf.col("wanted")) & (sf.col("start") + sf.col("many") <= sf.col("first"))
-    expired = (
-        wrong.join(ended, [*place, "source_incarnation"])
-        .where(inside)
-        .groupBy(*stream, "first", "wanted")
-        .agg(sf.sum("many").alias("expired"))
-        .where(sf.col("expired") == sf.col("first") - sf.col("wanted"))
-    )
-    return wrong.join(expired, stream, "left_anti")
-
-
-def violations(wrong: DataFrame, promise: str, number: str, expected: Column) -> DataFrame:
-    """Rows that break a promise, in the form that all audits give."""
-    return wrong.select(
-        "run",
-        sf.lit(promise).alias("promise"),
-        "channel",
-        "node",
-        "incarnation",
-        sf.col("peer").alias("subscription"),
-        "source",
-        "source_incarnation",
-        sf.col(number).alias("number"),
-        "at",
-        expected.alias("expected"),
-    ).select(*VIOLATION.names)
+def violations(found: str, promise: str, number: str, expected: str) -> str:
+    """Rows that break a promise, in the form that all audits give; the last two are SQL."""
+    return f"""
+        select run, '{promise}' as promise, channel, node, incarnation, peer as subscription, source,
+            source_incarnation, {number} as number, at, {expected} as expected from {found}"""

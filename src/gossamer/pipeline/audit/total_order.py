@@ -7,65 +7,61 @@ grow. Where a channel began a new order, each is looked at by itself.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame
 
 from gossamer.core import trace
 from gossamer.pipeline.audit.promise import Audit
-from gossamer.pipeline.audit.relations import PARCEL, SEAT, deliveries, of, promised, violations
+from gossamer.pipeline.audit.relations import EARLIER, GOT, PARCEL, SEAT, asked, deliveries, of, violations
 
 PROMISE = "total-order"
 
 
 def query(rows: DataFrame) -> DataFrame:
     """The stamps agree with each other, and deliveries with the stamps."""
-    stamps = noted(rows, trace.ORDERED, PROMISE)
-    given = deliveries(rows, PROMISE)
-    got = given.groupBy(*SEAT, "source", "source_incarnation", "sequence").agg(
-        sf.min("position").alias("position"),
-        sf.min("first").alias("first"),
-        sf.min_by("at", "position").alias("at"),
-    )
-    unplaced = got.join(stamps, [*PARCEL], "left_anti")
-    before = Window.partitionBy(*SEAT, "order").orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
-    places = stamps.select(*PARCEL, "order", "place").distinct()
-    placed = got.join(places, [*PARCEL]).withColumn("highest", sf.max("place").over(before))
-    wrong = placed.where(sf.col("place") < sf.col("highest"))
-    expected = sf.format_string("place %d after place %d", "highest", "place")
-    return (
-        contradictions(stamps, PROMISE)
-        .unionByName(violations(unplaced, PROMISE, "first", sf.lit("a place given by the sequencer")))
-        .unionByName(violations(wrong, PROMISE, "first", expected))
-    )
+    places = f"places as (select distinct {PARCEL}, one_order, place from notes)"
+    unplaced = f"got left anti join places using ({PARCEL})"
+    found = [
+        *contradictions(PROMISE),
+        violations(unplaced, PROMISE, "first", "'a place given by the sequencer'"),
+        violations("placed where place < highest", PROMISE, "first", AFTER),
+    ]
+    notes = noted("notes", trace.ORDERED, "detail")
+    steps = (deliveries(PROMISE), GOT, notes, CONTRADICTIONS, places, PLACED)
+    return asked(rows, *steps, " union all ".join(found))
 
 
-def noted(rows: DataFrame, action: str, promise: str) -> DataFrame:
-    """Places that templates noted, on channels that promise something."""
-    notes = of(rows, trace.PARCEL, action).withColumnsRenamed({"detail": "order", "value": "place"})
-    return notes.join(sf.broadcast(promised(rows, promise)), ["run", "channel"], "left_semi")
+def noted(name: str, action: str, one_order: str) -> str:
+    """A step to the places that templates noted, on channels that promise something."""
+    return f"""{name} as (
+        select /*+ broadcast(promised) */ {PARCEL}, at, node, incarnation, position, peer,
+            {one_order} as one_order, value as place
+        from {{rows}} left semi join promised using (run, channel) where {of(trace.PARCEL, action)})"""
 
 
-def contradictions(notes: DataFrame, promise: str) -> DataFrame:
-    """Places given to two parcels, and parcels with two places in one order: the later note of each."""
-    parcel = sf.struct("source", "source_incarnation", "sequence")
-    note = sf.struct("at", "node", "incarnation", "position", "peer", "place", parcel.alias("parcel"))
-    columns = ["run", "channel", "last.*", "last.parcel.*"]
-    shared = (
-        notes.groupBy("run", "channel", "order", "place")
-        .agg(sf.min(parcel).alias("one"), sf.max(parcel).alias("other"), sf.max(note).alias("last"))
-        .where(sf.col("one") != sf.col("other"))
-        .select(*columns)
-    )
-    moved = (
-        notes.groupBy(*PARCEL, "order")
-        .agg(sf.min("place").alias("one"), sf.max("place").alias("other"), sf.max(note).alias("last"))
-        .where(sf.col("one") != sf.col("other"))
-        .select(*columns)
-    )
-    one_parcel = sf.format_string("one parcel at place %d", "place")
-    return violations(shared, promise, "sequence", one_parcel).unionByName(
-        violations(moved, promise, "sequence", sf.lit("one place for this parcel"))
-    )
+PLACED = f"""placed as (
+    select *, max(place) over (partition by {SEAT}, one_order order by position {EARLIER}) as highest
+    from got join places using ({PARCEL}))"""
+"""``placed``: parcels of ``got`` with their own place of ``places`` and the highest before it."""
+AFTER = "format_string('place %d after place %d', highest, place)"
+
+_PARCEL = "source, source_incarnation, sequence"
+_NOTE = f"struct(at, node, incarnation, position, peer, place, {_PARCEL})"
+CONTRADICTIONS = f"""shared as (
+    select run, channel, last.* from (
+        select run, channel, max({_NOTE}) as last from notes group by run, channel, one_order, place
+        having min(struct({_PARCEL})) != max(struct({_PARCEL})))
+), moved as (
+    select run, channel, last.* from (
+        select run, channel, max({_NOTE}) as last from notes group by {PARCEL}, one_order
+        having min(place) != max(place)))"""
+"""Places of ``notes`` given to two parcels, parcels with two places in one order: the later note of each."""
+
+
+def contradictions(promise: str) -> list[str]:
+    return [
+        violations("shared", promise, "sequence", "format_string('one parcel at place %d', place)"),
+        violations("moved", promise, "sequence", "'one place for this parcel'"),
+    ]
 
 
 AUDIT = Audit(PROMISE, query)
