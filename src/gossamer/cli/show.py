@@ -59,8 +59,9 @@ def wishes(as_json: Json = False) -> None:
     if as_json:
         print(json.dumps(rows))
         return
-    table = Table("wish", "on", *installed, "meaning")
-    for row in rows:
-        marks = ("[green]yes[/]" if kept else "[dim]no[/]" for kept in row["kept"].values())  # type: ignore[attr-defined]
-        table.add_row(f"[bold]{row['wish']}[/]", ", ".join(row["on"]), *marks, str(row["meaning"]))
+    table = Table("wish", "on", "kept by", "meaning")
+    for wish in WISHES.values():
+        able = [name for name, template in installed.items() if wish.kept_by(template)]
+        by = "all" if len(able) == len(installed) else ", ".join(able) or "none"
+        table.add_row(f"[bold]{wish.name}[/]", ", ".join(wish.on), by, wish.meaning)
     Console().print(table)
