@@ -186,28 +186,6 @@ def test_a_stream_that_goes_wrong_is_noticed_at_the_first_wrong_prelude() -> Non
         assert refused(b"", fed).field == "magic"
 
 
-@given(
-    st.lists(st.integers(1, 3000), max_size=30), st.integers(PRELUDE, 3000), st.randoms(use_true_random=False)
-)
-def test_frames_come_out_whole_whatever_room_there_was(sizes: list[int], capacity: int, random: Any) -> None:
-    frames = [frame(PARCEL, b"h", bytes([size % 256]) * size) for size in sizes]
-    stream, got, framer = memoryview(b"".join(frames)), [], Framer(capacity)
-    while stream:
-        room = framer.room()
-        count = random.randint(1, min(len(room), len(stream)))
-        room[:count] = stream[:count]
-        got += framer.filled(count)
-        stream = stream[count:]
-    assert got == frames
-
-
-def test_room_that_a_large_frame_needed_is_given_back() -> None:
-    framer = Framer(1000)
-    large = frame(PARCEL, b"h", bytes(50_000))
-    assert framer.feed(large) == [large]
-    assert len(framer.room()) == 1000
-
-
 # damage
 
 

@@ -32,8 +32,6 @@ MAX_CONTROL = 1024 * 1024
 _PRELUDE = struct.Struct(">2sBBHI")
 PRELUDE = _PRELUDE.size
 MAX_FRAME = PRELUDE + MAX_HEADER + MAX_BODY
-KEPT = 4
-"""Times its capacity that a framer's room may have grown to and stay."""
 
 
 class ControlHeader(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -171,85 +169,62 @@ def _struct_in(kind: Any) -> type[msgspec.Struct] | None:
 
 
 class Framer:
-    """Cuts a stream of bytes into frames, wherever the stream was split. Holds at most one open frame.
+    """Cuts a stream of bytes into frames, wherever the stream was split. Holds at most one open frame."""
 
-    Whoever receives has the bytes put into ``room()`` and then says how many: a frame is copied once, out of
-    there. The room begins with some capacity and grows, twofold, only when a frame has filled it; when it is
-    empty, room for more than a few times the capacity is given back.
-    """
+    __slots__ = ("_buffer", "_wanted", "error")
 
-    __slots__ = ("_begin", "_capacity", "_end", "_room", "_wanted", "error")
-
-    def __init__(self, capacity: int = 1024) -> None:
-        self._capacity = capacity
-        self._room = memoryview(bytearray(capacity))
-        self._begin = self._end = 0
+    def __init__(self) -> None:
+        self._buffer = bytearray()
         self._wanted = PRELUDE
         self.error: ProtocolError | None = None
         """What broke the stream, once good frames before it have been handed out."""
 
-    def room(self) -> memoryview:
-        """Where the next bytes are to be put; never empty."""
-        begin, end, size = self._begin, self._end, len(self._room)
-        if begin == end:
-            if size > KEPT * self._capacity:
-                self._room = memoryview(bytearray(self._capacity))
-            self._begin = self._end = 0
-        elif end - begin == size:
-            self._move(2 * size)
-        elif begin and begin + self._wanted > size:
-            self._move(size)
-        return self._room[self._end :]
-
-    def _move(self, size: int) -> None:
-        """Begin the open frame at the front, in room of some size."""
-        begin, end, room = self._begin, self._end, self._room
-        if size != len(room):
-            self._room = memoryview(bytearray(size))
-        self._room[: end - begin] = room[begin:end]
-        self._begin, self._end = 0, end - begin
-
-    def filled(self, count: int) -> list[bytes]:
-        """The frames completed by so many bytes that were put into the room.
+    def feed(self, data: bytes | bytearray | memoryview) -> list[bytes]:
+        """The frames completed by this piece.
 
         A stream that makes no sense raises ProtocolError, now and ever after. If good frames stand before
         the bad place they are returned first, and ``error`` is set.
         """
         if self.error is not None:
             raise self.error
-        self._end += count
         frames: list[bytes] = []
         try:
-            self._cut(frames)
+            self._cut(memoryview(data), frames)
         except ProtocolError as error:
             self.error = error
-            self._begin = self._end = 0
             if not frames:
                 raise
         return frames
 
-    def feed(self, data: bytes | bytearray | memoryview) -> list[bytes]:
-        """The frames completed by a piece that is elsewhere; errors as with ``filled``."""
-        left, frames = memoryview(data), self.filled(0)
-        while left and self.error is None:
-            room = self.room()
-            piece = left[: len(room)]
-            room[: len(piece)] = piece
-            try:
-                frames += self.filled(len(piece))
-            except ProtocolError:
-                if not frames:
-                    raise
-            left = left[len(piece) :]
-        return frames
+    def _cut(self, view: memoryview, frames: list[bytes]) -> None:
+        position = 0
+        if self._buffer:
+            position = self._fill(view, frames)
+        size = len(view)
+        while size - position >= PRELUDE:
+            length = measure(view[position : position + PRELUDE])
+            if size - position < length:
+                self._wanted = length
+                break
+            frames.append(bytes(view[position : position + length]))
+            position += length
+        if position < size:
+            self._buffer += view[position:]
 
-    def _cut(self, frames: list[bytes]) -> None:
-        begin, end, wanted, room = self._begin, self._end, self._wanted, self._room
-        while end - begin >= wanted:
-            if wanted == PRELUDE:
-                wanted = measure(room[begin : begin + PRELUDE])
-            else:
-                after = begin + wanted
-                frames.append(bytes(room[begin:after]))
-                begin, wanted = after, PRELUDE
-        self._begin, self._wanted = begin, wanted
+    def _fill(self, view: memoryview, frames: list[bytes]) -> int:
+        """Complete the open frame as far as the piece reaches; where the rest begins."""
+        position = 0
+        while self._buffer and position < len(view):
+            missing = self._wanted - len(self._buffer)
+            piece = view[position : position + missing]
+            self._buffer += piece
+            position += len(piece)
+            if len(self._buffer) < self._wanted:
+                break
+            if self._wanted == PRELUDE:
+                self._wanted = measure(self._buffer)
+            if len(self._buffer) == self._wanted:
+                frames.append(bytes(self._buffer))
+                self._buffer.clear()
+                self._wanted = PRELUDE
+        return position
