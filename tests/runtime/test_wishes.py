@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from gossamer import (
+    Binding,
     Channel,
     Criteria,
     Envelope,
+    Limits,
     Node,
     Redelivery,
+    Role,
     Subscription,
     TooLarge,
     UnknownCodec,
@@ -23,9 +26,11 @@ from gossamer import (
     catalog,
     connect,
 )
+from gossamer.core.receipt import Notary
+from gossamer.core.sealer import Sealer
 from gossamer.core.wishes import WISHES
 
-from .parties import SOON, take, turns, until
+from .parties import SOON, client, link_of, server, strand_of, take, turns, until
 
 TEMPLATES = sorted(catalog.templates())
 COUNCIL = {"heartbeat": 0.05, "patience": 0.5, "repair": 0.05, "ack": 0.05}
@@ -299,6 +304,56 @@ async def test_a_transaction_that_does_not_fit_a_parcel_is_refused_as_a_whole() 
                 await together.__aexit__(None, None, None)
             await channel.publish(b"next")
             assert (await events.next(SOON)).number == 1
+
+
+@pytest.mark.parametrize("hop", ["publisher", "server"])
+async def test_one_that_matters_overtakes_what_waits_at_every_hop(hop: str) -> None:
+    """The reader of one hop stops reading: what the network does not take waits, and is overtaken."""
+    wide = Limits(queue_bytes=2**30)
+    async with (
+        server("server", limits=wide) as middle,
+        client(middle, "publisher", wide) as publisher,
+        client(middle, "reader", wide) as reader,
+    ):
+        channel = await publisher.channel("news", "multicast")
+        async with (await reader.channel("news")).subscribe(max_pending=200_000) as events:
+            await channel.wait_matching(SOON)
+            waits, stops = (publisher, middle) if hop == "publisher" else (middle, reader)
+            strand = strand_of(waits, stops.name)
+            halted = strand_of(stops, waits.name)
+            halted.connection.pause()
+            await channel.publish_many([bytes(200)] * 100_000, LOW)
+            await channel.publish(b"high", HIGH)
+            channel.flush()
+            if hop == "server":
+                await until(lambda: link_of(publisher, "server").strands[0].pending == 0)
+                await until(lambda: strand.sent >= strand_of(publisher, "server").sent - 5)
+            waiting = strand._outbox.bytes // 250
+            assert waiting > 40_000
+            halted.connection.resume()
+            got = await take(events, 100_001)
+            assert len(got) - got.index(b"high") > waiting
+
+
+async def test_what_waits_on_a_connection_that_breaks_takes_another() -> None:
+    both = (Binding("*", ("ws", "tcp")),)
+    listen = ["tcp://127.0.0.1:0", "ws://127.0.0.1:0"]
+    async with (
+        connect(name="a", role=Role.BACKBONE, listen=listen, bind=both) as a,
+        connect(a.addresses[0], name="b", role=Role.BACKBONE, listen=listen, bind=both) as b,
+    ):
+        channel = await a.channel("news", "multicast")
+        async with (await b.channel("news")).subscribe() as events:
+            await channel.wait_matching(SOON)
+            await until(lambda: len(link_of(a, "b").strands) == 2)
+            by = next(each for each in link_of(a, "b").strands if each.transport == "tcp")
+            sealer = Sealer("news", 1, Notary(b"x"))
+            for number in range(3):  # as if the network had enough for now
+                sealer.add(b"%d" % number)
+                (item,) = sealer.seal("a", 0)
+                by._outbox.put(item, 100)
+            by.connection.abort()
+            assert await take(events, 3) == [b"0", b"1", b"2"]
 
 
 async def test_one_that_matters_overtakes_a_hundred_thousand_that_wait() -> None:

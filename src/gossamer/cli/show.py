@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from gossamer import catalog
 from gossamer.cli.node import Json
@@ -59,7 +59,7 @@ def wishes(as_json: Json = False) -> None:
     if as_json:
         print(json.dumps(rows))
         return
-    table = Table("wish", "on", "kept by", "meaning")
+    table = Table(Column("wish", no_wrap=True), "on", "kept by", "meaning")
     for wish in WISHES.values():
         able = [name for name, template in installed.items() if wish.kept_by(template)]
         by = "all" if len(able) == len(installed) else ", ".join(able) or "none"

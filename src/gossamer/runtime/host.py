@@ -231,7 +231,7 @@ class Host:
 
     def _send_on(self, strand: Strand | None, peer: str, item: Item, origin: Strand | None) -> None:
         if strand is not None:
-            problem = strand.send(encode(item), origin)
+            problem = strand.send(item, origin)
         else:
             problem = self.dialer.send(peer, item) if self.dialer else "no link"
         if problem is not None:

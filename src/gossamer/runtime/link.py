@@ -3,8 +3,8 @@
 Of the link: the neighbour's greeting, whether it is up (while one strand is), and the choice of a strand
 for each frame. Of the strand: latency, what waits to be sent, and who waits for that. A link is congested
 if one of its strands is, and stalled if all of them are: that the other side does not read is no reason to
-send it more by another way. When a strand breaks, what waited on it is lost, as on any broken connection;
-templates that promise more repair it.
+send it more by another way. When a strand breaks, what the network had is lost, as on any broken connection,
+and templates that promise more repair it; what still waited takes another strand.
 """
 
 from __future__ import annotations

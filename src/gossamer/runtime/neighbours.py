@@ -182,6 +182,11 @@ class Neighbours:
         if isinstance(error, ProtocolError):
             self.malformed(strand, error)
         self._leave(strand, f" ({error})" if error else "")
+        for item in strand.unsent():
+            if strand.peer in self.links:
+                self._host.send(strand.peer, item)
+            else:
+                self._host.do(self._engine.lost(self.now(), strand.peer, item, "connection lost"))
 
     def _leave(self, strand: Strand, why: str = "") -> None:
         link = strand.link
@@ -298,7 +303,7 @@ class Neighbours:
     def pending(self) -> int:
         """Bytes that no network has taken yet."""
         strands = (strand for link in self.links.values() for strand in link.strands)
-        return sum(each.connection.pending for each in strands if not each.stalled)
+        return sum(each.pending for each in strands if not each.stalled)
 
     def stop(self) -> None:
         """Open nothing more, and show no signs of life."""
@@ -311,6 +316,7 @@ class Neighbours:
         strands = tuple(self._strands)
         for strand in strands:
             strand.parting = True
+            strand.flush()
             strand.say(Bye(""))
         closing: list[asyncio.Future[None]] = [
             asyncio.ensure_future(strand.connection.close()) for strand in strands

@@ -1,9 +1,10 @@
 """A strand: one connection of a link, as the host sees it. It greets, shows signs of life, and waits.
 
-Waiting: a strand that holds more than its limit is *congested*. Strands whose parcels feed it stop reading
-until it has drained, so that nothing is lost to a burst. If it takes nothing for the node's patience it is
-*stalled*: it then loses what is meant for it, and nobody waits. On a tree nobody can wait in a circle,
-because a parcel never goes back where it came from.
+Waiting: what the network does not take at once waits here, and leaves the most important first. A strand that
+holds more than its limit is *congested*. Strands whose parcels feed it stop reading until it has drained, so
+that nothing is lost to a burst. If it takes nothing for the node's patience it is *stalled*: it then loses
+what is meant for it, and nobody waits. On a tree nobody can wait in a circle, because a parcel never goes
+back where it came from.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING
 from gossamer.core.control import LINK_CHANNEL, Control, Message
 from gossamer.core.errors import GossamerError, ProtocolError, Refused
 from gossamer.core.names import NANOSECONDS
-from gossamer.core.wire import decode, decode_message, encode
+from gossamer.core.wire import Item, decode, decode_message, encode
+from gossamer.links.outbox import Outbox
 from gossamer.links.selector import smoothed
 from gossamer.runtime.greeting import Bye, Hello, Ping, Pong, decoder
 from gossamer.transports.base import HIGH_WATER, Connection
@@ -62,6 +64,8 @@ class Strand:
         self._refused = False
         self._obstacles: set[object] = set()
         self._backlog: list[bytes] = []
+        self._outbox = Outbox()
+        """What waits because the network has enough for now."""
         self._patience: asyncio.TimerHandle | None = None
         self._greeting: asyncio.TimerHandle | None = None
         self._greet()
@@ -99,6 +103,7 @@ class Strand:
         """Say goodbye and close, once what is pending has left."""
         if not self.parting:
             self.parting = True
+            self.flush()
             self.say(Bye(reason[:500]))
             self._around.spawn(self.connection.close())
 
@@ -185,6 +190,9 @@ class Strand:
 
     def drained(self) -> None:
         self.stalled = False
+        self._feed()
+        if self._outbox:
+            return
         if self._patience:
             self._patience.cancel()
             self._patience = None
@@ -208,21 +216,44 @@ class Strand:
         """More is pending than may be, but there is hope."""
         return self._patience is not None
 
-    def send(self, frame: bytes, origin: Strand | None) -> str | None:
-        """Send a frame that came from a strand (or from here); why not, if it cannot be sent."""
+    @property
+    def pending(self) -> int:
+        """Bytes that the network has not taken yet."""
+        return self.connection.pending + self._outbox.bytes
+
+    def send(self, item: Item, origin: Strand | None) -> str | None:
+        """Send what came from a strand (or from here); why not, if it cannot be sent."""
+        frame = encode(item)
         if len(frame) > self.connection.max_frame:
             return "too large for the link"
         if self.stalled:
             return "link stalled"
-        self.connection.send(frame)
+        if self._outbox or self.connection.pending > HIGH_WATER:
+            self._outbox.put(item, len(frame))
+        else:
+            self.connection.send(frame)
         self.has_sent(origin)
         return None
 
     def has_sent(self, origin: Strand | None) -> None:
-        """A frame was handed to the network; whoever fed it waits if that was too much."""
+        """A frame is on its way; whoever fed it waits if that was too much."""
         self.sent += 1
-        if self.connection.pending > max(self._around.limits.queue_bytes, HIGH_WATER):
+        if self.pending > max(self._around.limits.queue_bytes, HIGH_WATER):
             self._congest(origin)
+
+    def _feed(self) -> None:
+        """Hand the network some of what waits; it tells when that is gone."""
+        while self._outbox and self.connection.pending <= HIGH_WATER:
+            self.connection.send(encode(self._outbox.take()))
+
+    def flush(self) -> None:
+        """Hand the network all that waits: it is about to be closed."""
+        for item in self.unsent():
+            self.connection.send(encode(item))
+
+    def unsent(self) -> list[Item]:
+        """What waits here and will not leave by this way; it is no longer this strand's."""
+        return self._outbox.clear()
 
     def _congest(self, origin: Strand | None) -> None:
         if self._patience is None:
@@ -232,12 +263,12 @@ class Strand:
             origin.wait_for(self)
 
     def _be_patient(self) -> None:
-        patience, pending = self._around.limits.patience, self.connection.pending
+        patience, pending = self._around.limits.patience, self.pending
         self._patience = asyncio.get_running_loop().call_later(patience, self._judge, pending)
 
     def _judge(self, pending: int) -> None:
         """Patience has ended: who took something meanwhile gets more, who did not is stalled."""
-        if self.connection.pending < pending:
+        if self.pending < pending:
             self._be_patient()
             return
         self._patience = None
