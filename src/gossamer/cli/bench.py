@@ -106,13 +106,10 @@ def show(result: Result, rows: list[Row]) -> None:
     console = Console(highlight=False)
     found = {(row.system, row.size, row.receivers): row for row in rows}
     for receivers in result.plan.receivers:
-        title = f"messages/s per receiver (× fastest peer) · {receivers} receivers"
+        to = f"{receivers} receiver{'s' if receivers > 1 else ''}"
+        title = f"messages/s per receiver (× fastest peer) · {to}"
         console.print(_table(title, result, found, receivers, _rate))
-        console.print(
-            _table(
-                f"processor µs per delivered message · {receivers} receivers", result, found, receivers, _cpu
-            )
-        )
+        console.print(_table(f"processor µs per delivered message · {to}", result, found, receivers, _cpu))
     if result.calls:
         table = Table("system", title="round trip of 100 bytes, µs")
         for name in ("p50", "p99", "calls"):
