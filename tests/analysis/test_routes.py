@@ -1,4 +1,4 @@
-"""Loads and flows on any graph: on trees the same as the forms for hierarchies, on rings as counted by hand."""
+"""Loads and flows on any graph: on trees as for hierarchies, on rings as counted by hand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def routes_of(above: list[int]) -> Routes:
 
 @settings(max_examples=40)
 @given(trees, st.floats(0, 1), st.integers(1, 3))
-def test_on_a_tree_chances_are_those_of_the_hierarchy(above: list[int], spread: float, listeners: int) -> None:
+def test_on_a_tree_chances_are_those_of_the_hierarchy(
+    above: list[int], spread: float, listeners: int
+) -> None:
     routes = routes_of(above)
     interest = Interest(routes.distances, np.full(len(above), 10.0), spread, listeners)
     found = interest.reached(routes, range(len(above)))
