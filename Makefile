@@ -16,8 +16,9 @@ $(READY): pyproject.toml
 run: install
 	$(BIN)/gossamer demo
 
+# Side by side on all processors; tests that share one Java or one cluster stay together (xdist_group).
 test: install
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 lint: install
 	$(BIN)/ruff check .
