@@ -592,9 +592,32 @@ def test_a_node_below_is_told_only_of_channels_it_has_spoken_of() -> None:
     ctx = FakeContext("s", server="b1", below=("c", "d"), now=LATER, role=Role.SECONDARY)
     template = multicast()
     template.hear(ctx, Interest(1, False, False), "c")
+    template.hear(ctx, Interest(1, False, False), "b1")
     ctx.clear()
     subscribe(ctx, template)
     assert interests(ctx) == [("b1", True, False), ("c", True, False)]
+
+
+def test_a_node_below_hears_that_somebody_listens_when_what_it_publishes_can_be_passed_on() -> None:
+    ctx, template, root = pair()
+    template.hear(ctx, Interest(1, False, True), "c")
+    ctx.containers[BELOW] = ("c",)
+    subscribe(ctx, template)
+    assert interests(ctx) == [], "the node is not in the group: it could keep only a little"
+    template.update(ctx, TreeUpdate(1, 1, (root, ctx.node), (0, 0), (LISTENS, LISTENS | PUBLISHES)), root)
+    assert interests(ctx) == [("c", True, False)]
+
+
+def test_publishers_wait_while_parcels_wait_for_the_group() -> None:
+    ctx, template, root = pair()
+    for number in range(1, MAX_WAITING):
+        template.on_publish(ctx, parcel(ctx.node, number))
+    assert template.obstacle(ctx) is None
+    template.on_publish(ctx, parcel(ctx.node, MAX_WAITING))
+    assert "the group" in (template.obstacle(ctx) or "")
+    assert ctx.dropped() == []
+    template.update(ctx, TreeUpdate(1, 1, (root, ctx.node), (0, 0), (LISTENS, PUBLISHES)), root)
+    assert template.obstacle(ctx) is None
 
 
 def test_an_interest_is_acknowledged_with_its_version_and_an_old_one_never_wins() -> None:

@@ -104,6 +104,9 @@ class Multicast(Template[S]):
         near.update(node for node in self.interests.said if self.interests.listens(node))
         return sorted(near - {sender})
 
+    def obstacle(self, ctx: Context) -> str | None:
+        return f"the group of {ctx.channel!r}" if len(self._waiting) >= MAX_WAITING else None
+
     def onward(self, ctx: Context, parcel: Parcel, sender: str) -> list[str]:
         return self.hops(ctx, sender)
 
@@ -162,10 +165,10 @@ class Multicast(Template[S]):
         elif server is not None:
             waiting = self.interests.tell(ctx, server, self._listens(ctx, server), publishes, again)
         for node in ctx.container(BELOW) or ():
-            if node in self.interests.said:
+            # not before it is ready: what they publish it could not pass on, and only keep a little of it
+            if node in self.interests.said and self.ready(ctx):
                 elsewhere = self._listens(ctx, node) or self.group.listeners(ctx)
-                if elsewhere or self.ready(ctx):  # a node that has just come knows of nobody yet
-                    waiting |= self.interests.tell(ctx, node, elsewhere, False, again)
+                waiting |= self.interests.tell(ctx, node, elsewhere, False, again)
         if waiting:
             ctx.wake("interest", self.settings.retry)
 
