@@ -46,6 +46,7 @@ EXAMPLES: dict[str, tuple[GossamerError, list[str]]] = {
     "BadFilter": (errors.BadFilter("price ~ 10", 6, "an operator"), ["price ~ 10", "7", "~", "an operator"]),
     "NotAdvertised": (errors.NotAdvertised({"a": 1}, 2), ["'a': 1", "2 advertisements", "advertise such"]),
     "NotATree": (errors.NotATree("'a' is joined to itself"), ["'a' is joined to itself"]),
+    "Cyclic": (errors.Cyclic(["a", "b", "a"]), ["a → b → a", "leave out"]),
     "ForgedReceipt": (errors.ForgedReceipt("number 3 was altered"), ["number 3", "as it was received"]),
     "StorageError": (
         errors.StorageError("00.log", "the checksum is wrong", 7),
@@ -59,6 +60,7 @@ EXAMPLES: dict[str, tuple[GossamerError, list[str]]] = {
     "Full": (errors.Full("queue", 10), ["queue", "10", "wait"]),
     "Closed": (errors.Closed("channel 'news'"), ["channel 'news'", "closed", "open"]),
     "ProtocolError": (errors.ProtocolError("kind", 9, "one of 1, 2, 3"), ["kind", "9", "one of 1, 2, 3"]),
+    "Incomplete": (errors.Incomplete("block 2", 4, 5), ["block 2", "4", "5", "wait"]),
     "CannotConnect": (
         errors.CannotConnect("tcp://h:1", "refused"),
         ["tcp://h:1", "refused", "gossamer up"],
@@ -107,7 +109,7 @@ def test_an_error_says_the_value_and_what_to_do(name: str) -> None:
 
 def test_only_what_may_pass_by_itself_is_worth_a_retry() -> None:
     worth = {name for name, (error, _) in EXAMPLES.items() if error.retry}
-    assert worth == {"AddressInUse", "DiskFull", "Full", "CannotConnect", "NoAnswer"}
+    assert worth == {"AddressInUse", "DiskFull", "Full", "CannotConnect", "Incomplete", "NoAnswer"}
 
 
 def test_a_hostile_value_does_not_flood_a_message() -> None:

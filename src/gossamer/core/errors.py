@@ -19,6 +19,7 @@
     │   ├── BadFilter             a filter's text cannot be read; names the place in it and says what fits
     │   ├── NotAdvertised         an event is outside what was advertised for its channel
     │   ├── NotATree              edges that should form a tree do not
+    │   ├── Cyclic                an index would list itself, through others or at once
     │   ├── ForgedReceipt         a receipt was made up or altered
     │   ├── StorageError          a log on disk cannot be read or written; names file and position
     │   │   └── DiskFull          there is no room left on a disk; what was not acknowledged is not there
@@ -27,6 +28,7 @@
     │   └── Closed                the node, channel or subscription has been closed
     └── RemoteError               somebody else, or the network, is the reason
         ├── ProtocolError         a frame breaks the wire format; names the field and its limit
+        ├── Incomplete            fragments of an announcement are missing; more may come
         ├── CannotConnect         nobody usable answers at an address
         ├── Refused               the other side answered, and said no
         ├── BadPackage            a template package cannot be used; names it and says why
@@ -209,6 +211,14 @@ class NotATree(LocalError):
         super().__init__(f"the edges do not form a tree: {reason}")
 
 
+class Cyclic(LocalError):
+    """An index would list itself, through others or at once."""
+
+    def __init__(self, path: Iterable[str]) -> None:
+        self.path = list(path)
+        super().__init__(f"indexes would form a cycle: {' → '.join(self.path)}; leave out an entry")
+
+
 class ForgedReceipt(LocalError):
     """A receipt was made up or altered."""
 
@@ -271,6 +281,14 @@ class ProtocolError(RemoteError):
     def __init__(self, field: str, value: object, limit: str) -> None:
         self.field, self.value, self.limit = field, value, limit
         super().__init__(f"malformed frame: {field} is {value!r:.80}, expected {limit}")
+
+
+class Incomplete(RemoteError):
+    """Fragments of an announcement are missing; more may come."""
+
+    def __init__(self, what: str, has: int, needed: int) -> None:
+        self.what, self.has, self.needed = what, has, needed
+        super().__init__(f"{what} has {has} fragments, {needed} are needed: wait for more")
 
 
 class CannotConnect(RemoteError):

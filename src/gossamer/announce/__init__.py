@@ -1,0 +1,1 @@
+"""Announcements to whoever listens, with indexes that say when to listen (seed 003)."""
