@@ -60,6 +60,7 @@ FRAMES = {
     "plain": encode(parcel("a")),
     "rich": encode(RICH),
     "dependent": encode(RICH.depending_on((("a", 1, 5), ("b", 2**40, 300)))),
+    "picked": encode(RICH.picked([0, 2])),
     "feedback": encode(answer("c", RICH, 1)),
     "control": encode(Control(5, Hello(("a", "bc"), 3))),
     "directory": encode(Control(5, Learn((Entry("news", "multicast", {"window": 9, "x": "y"}, 4, "a"),)))),
@@ -403,7 +404,8 @@ def stamp_with(**changes: Any) -> list[Any]:
         ({"depends": [["a", 1, -1]]}, "header.depends.0.2"),
         ({"depends": [["x" * 65, 1, 1]]}, "header.depends.0.0"),
         ({"depends": [["a", 1, 1]] * (MAX_DEPENDS + 1)}, "header.depends"),
-        ({"depends": [], "extra": 1}, "header"),
+        ({"depends": [], "picks": 1}, "header.picks"),
+        ({"depends": [], "picks": b"\x80", "extra": 1}, "header"),
         ({"depends": [], "stamp": stamp_with(count=0)}, "header.stamp.count"),
     ],
 )

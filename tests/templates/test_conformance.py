@@ -7,6 +7,8 @@ from gossamer.testing.templates import TemplateConformance
 
 ALONE = {"loop"}
 """Templates that work within one node."""
+MESHED = {"direct"}
+"""Templates in which nobody passes anything on."""
 ONE_SOURCE = {"single-source"}
 """Templates for one source per channel."""
 SEATED = {"total-order", "persistent"}
@@ -20,6 +22,7 @@ def _suite(name: str) -> type[TemplateConformance]:
         {
             "template": templates()[name],
             "alone": name in ALONE,
+            "mesh": name in MESHED,
             "sources": 1 if name in ONE_SOURCE else 4,
             "seeds": (1,) if name in SEATED else (1, 2, 3),
         },

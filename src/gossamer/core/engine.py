@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from gossamer.core import trace
-from gossamer.core.context import SERVER, SUBSCRIBERS, ChannelSpec, Context, Dice
+from gossamer.core.context import LINKED, SERVER, SUBSCRIBERS, ChannelSpec, Context, Dice
 from gossamer.core.control import Control
 from gossamer.core.effect import Deliver, DeliverFeedback, Drop, Effect, Matching, Note, Report, Room
 from gossamer.core.errors import ProtocolError, UnknownChannel, UnknownTemplate
@@ -243,16 +243,14 @@ class Engine:
         if not context.subscribers or not self._opens(parcel):
             return
         for subscription, criteria in context.subscribers.items():
-            picks: tuple[int, ...] | None = None
+            picks = parcel.picks
             if criteria:
                 picks = tuple(i for i, own in enumerate(parcel.attributes) if own and criteria.matches(own))
                 if not picks:
                     continue
             self._emit(Deliver(context.id, subscription, parcel, picks, sender))
             for first, count in runs(parcel.stamp, picks):
-                self._tracer.parcel(
-                    self.now, trace.DELIVERED, parcel, str(subscription), first=first, count=count
-                )
+                self._tracer.parcel(self.now, trace.DELIVERED, parcel, str(subscription), "", first, count)
 
     def deliver_feedback(self, context: Context, parcel: Parcel) -> None:
         answers = parcel.header.answers
@@ -350,6 +348,8 @@ class Engine:
 
     def _link(self, now: int, peer: str, change: Any) -> list[Effect]:
         self.now = now
+        others = (each for each in self.containers.get(LINKED, ()) if each != peer)
+        self.put(LINKED, tuple(sorted((*others, peer) if change == "up" else others)))
         for instance in tuple(self._instances.values()):
             self._member(instance, change, peer)
         return self._done()

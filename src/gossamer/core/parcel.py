@@ -8,6 +8,7 @@ and opened by one msgspec call, and only where somebody looks inside.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Annotated, Any
 
 import msgspec
@@ -81,6 +82,22 @@ class DependentHeader(Header, frozen=True, array_like=True, forbid_unknown_field
     depends: Annotated[tuple[Depend, ...], Meta(max_length=MAX_DEPENDS)] = ()
 
 
+class PickedHeader(DependentHeader, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+    """A header with yet one field more, of a parcel that holds only some of the events of its stamp.
+
+    picks
+        A bit for each event of the stamp, the first event highest: whether it is here.
+    """
+
+    picks: Annotated[bytes, Meta(min_length=1, max_length=MAX_EVENTS // 8)] = b"\x00"
+
+    @property
+    def indexes(self) -> tuple[int, ...]:
+        """Which events of the stamp are here."""
+        bits = f"{int.from_bytes(self.picks, 'big'):0{8 * len(self.picks)}b}"
+        return tuple(compress(range(len(bits)), map(int, bits)))
+
+
 class Parcel:
     """A header, and a body that stays closed until somebody asks for events."""
 
@@ -130,6 +147,34 @@ class Parcel:
         fields = (header.channel, header.stamp, header.sent, header.split, header.wishes, header.answers)
         return Parcel(DependentHeader(*fields, depends), self.body)
 
+    @property
+    def picks(self) -> tuple[int, ...] | None:
+        """Indexes of the events that are here, if some were left out on the way; else None."""
+        return self.header.indexes if isinstance(self.header, PickedHeader) else None
+
+    def picked(self, picks: Sequence[int]) -> Parcel:
+        """The same parcel with only some of its events, by their indexes in ascending order.
+
+        Their numbers and the source's proof stay what they were. Bytes are copied; no payload is looked at.
+        """
+        header, count = self.header, self.stamp.count
+        bits = bytearray(b"0") * (-count % 8 + count)
+        for pick in picks:
+            bits[pick] = 49  # "1"
+        present = int(bits, 2).to_bytes(len(bits) // 8, "big")
+        attributes = [self.attributes[pick] for pick in picks] if self.attributes else []
+        body, split = make_body([self.payloads[pick] for pick in picks], attributes)
+        fields = (
+            header.channel,
+            header.stamp,
+            header.sent,
+            split,
+            header.wishes,
+            header.answers,
+            self.depends,
+        )
+        return Parcel(PickedHeader(*fields, present), body)
+
     def wishing(self, wishes: Wishes) -> Parcel:
         """The same parcel as one of its readers sees it, with other wishes."""
         if wishes == self.wishes:
@@ -165,8 +210,13 @@ class Parcel:
             payloads = _decode_payloads(view[split:])
         except (msgspec.MsgspecError, GossamerError, RecursionError, UnicodeDecodeError) as error:
             raise ProtocolError("body", str(error), "lists of attributes and payloads") from None
-        if len(payloads) != count or (split and len(attributes) != count):
-            raise ProtocolError("body", f"{len(payloads)} events", f"{count}, as its header says")
+        picks = self.picks
+        expected = count if picks is None else len(picks)
+        if len(payloads) != expected or (split and len(attributes) != expected):
+            raise ProtocolError("body", f"{len(payloads)} events", f"{expected}, as its header says")
+        if picks is not None:
+            payloads = _placed(payloads, picks, count, b"")
+            attributes = _placed(attributes, picks, count, None) if split else []
         self._attributes, self._payloads = attributes, payloads
 
     def __repr__(self) -> str:
@@ -206,6 +256,14 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     def envelope(self) -> Envelope:
         """Attributes and wishes."""
         return Envelope(self.attributes, self.parcel.wishes)
+
+
+def _placed(found: list[Any], picks: Sequence[int], count: int, absent: Any) -> list[Any]:
+    """What is there at its index, and something else where nothing is."""
+    whole = [absent] * count
+    for pick, each in zip(picks, found, strict=True):
+        whole[pick] = each
+    return whole
 
 
 def make_body(payloads: Sequence[bytes], attributes: Sequence[Attributes | None]) -> tuple[bytes, int]:

@@ -19,14 +19,14 @@ import msgspec
 
 from gossamer.core.control import Control, Message
 from gossamer.core.errors import GossamerError, ProtocolError
-from gossamer.core.parcel import MAX_BODY, MAX_EVENTS, DependentHeader, Header, Parcel
+from gossamer.core.parcel import MAX_BODY, MAX_EVENTS, DependentHeader, Header, Parcel, PickedHeader
 from gossamer.core.receipt import MAX_NUMBER, Number
 
 MAGIC = b"gs"
 VERSION = 1
 PARCEL, FEEDBACK, CONTROL = 1, 2, 3
 KINDS = (PARCEL, FEEDBACK, CONTROL)
-MAX_HEADER = 4096
+MAX_HEADER = 4096 + MAX_EVENTS // 8
 MAX_CONTROL = 1024 * 1024
 
 _PRELUDE = struct.Struct(">2sBBHI")
@@ -43,8 +43,10 @@ class ControlHeader(msgspec.Struct, frozen=True, array_like=True, forbid_unknown
 _encode = msgspec.msgpack.Encoder().encode
 _decode_header = msgspec.msgpack.Decoder(Header).decode
 _decode_dependent = msgspec.msgpack.Decoder(DependentHeader).decode
+_decode_picked = msgspec.msgpack.Decoder(PickedHeader).decode
 _DEPENDENT = 0x90 + len(DependentHeader.__struct_fields__)
 """First byte of a header with dependencies: an array of one field more."""
+_PICKED = 0x90 + len(PickedHeader.__struct_fields__)
 _decode_control_header = msgspec.msgpack.Decoder(ControlHeader).decode
 
 Item = Parcel | Control
@@ -99,6 +101,8 @@ def decode(frame: bytes) -> Item:
         return Control(checked(_decode_control_header, head, ControlHeader).channel, None, frame[end:], frame)
     if head[0] == _DEPENDENT:
         header: Header = checked(_decode_dependent, head, DependentHeader)
+    elif head[0] == _PICKED:
+        header = checked(_decode_picked, head, PickedHeader)
     else:
         header = checked(_decode_header, head, Header)
     _check(header, kind, body_length)
@@ -115,6 +119,8 @@ def _check(header: Header, kind: int, body_length: int) -> None:
         raise ProtocolError("header.stamp.first", stamp.first, f"1 to {last}")
     if header.split >= body_length:
         raise ProtocolError("header.split", header.split, f"less than the body's {body_length} bytes")
+    if isinstance(header, PickedHeader):
+        _check_picks(header, kind)
     if (kind == FEEDBACK) != (header.answers is not None):
         raise ProtocolError("header.answers", header.answers, "present in feedback and nowhere else")
     if kind == FEEDBACK and depends:
@@ -123,6 +129,16 @@ def _check(header: Header, kind: int, body_length: int) -> None:
         raise ProtocolError("header.stamp.sequence", stamp.sequence, "0 in feedback and nowhere else")
     if kind == FEEDBACK and stamp.count != 1:
         raise ProtocolError("header.stamp.count", stamp.count, "1 in feedback")
+
+
+def _check_picks(header: PickedHeader, kind: int) -> None:
+    count, picks = header.stamp.count, header.picks
+    spare = 8 * len(picks) - count
+    fits = 0 <= spare < 8 and not picks[-1] & (1 << spare) - 1
+    if not fits or not any(picks) or kind == FEEDBACK:
+        raise ProtocolError(
+            "header.picks", picks[:32], f"a bit for each of {count} events, and some of them set"
+        )
 
 
 def decode_message(control: Control, decoder: msgspec.msgpack.Decoder[Any]) -> Message:

@@ -53,6 +53,16 @@ class Telling:
         self._out: dict[str, Outgoing] = {}
         self._version = 0
 
+    @property
+    def nodes(self) -> set[str]:
+        """Who has told this node something or was told by it."""
+        return {*self.said, *self._out}
+
+    def waits_for(self, node: str) -> bool:
+        """Whether a neighbour has something to acknowledge."""
+        out = self._out.get(node)
+        return out is not None and out.pending is not None
+
     def behind(self, node: str) -> None:
         """A neighbour may have to know something else than it does."""
         if node in self._out:

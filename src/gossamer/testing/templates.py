@@ -13,7 +13,7 @@ the template's own promises. The suite needs no pytest to be imported.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import msgspec
 from msgspec import inspect
@@ -43,10 +43,12 @@ class TemplateConformance:
         Of the channel, as plain values.
     alone
         Whether the template works within one node only.
+    mesh
+        Whether every node has a link to every other; else they form a tree.
     sources
         How many nodes may publish.
     nodes
-        How many nodes, in a tree with two below each, and a few with a subscriber.
+        How many nodes, in a tree with two below each if there is one, and a few with a subscriber.
     checks
         Checks by promise; add yours for a promise of your own.
     seeds
@@ -56,6 +58,7 @@ class TemplateConformance:
     template: ClassVar[type[Template[Any]]]
     settings: ClassVar[Mapping[str, Any]] = {}
     alone: ClassVar[bool] = False
+    mesh: ClassVar[bool] = False
     sources: ClassVar[int] = 4
     nodes: ClassVar[int] = 10
     checks: ClassVar[Mapping[str, type[Check]]] = CHECKS
@@ -189,10 +192,11 @@ class TemplateConformance:
         count = 1 if self.alone else self.nodes
         end = DURATION - SILENCE
         clean = link is None and not faults_by_rule
+        kind: Literal["random", "tree"] = "random" if self.mesh else "tree"
         guests = () if clean else (Subscribe(CHANNEL, pick=1, join=6.0, leave=14.0),)
         return Scenario(
             name=f"conformance-{self.template.name}",
-            network=Network(kind="tree", nodes=count),
+            network=Network(kind=kind, nodes=count, degree=max(1, count - 1)),
             duration=DURATION,
             link=link or LinkModel(),
             channel=(Channel(CHANNEL, self.template.name, dict(self.settings)),),

@@ -1,0 +1,89 @@
+"""Parcels of which only some events are sent on: numbers and proof stay, bytes that nobody wants do not."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.core.errors import ProtocolError
+from gossamer.core.parcel import MAX_EVENTS, Parcel, PickedHeader
+from gossamer.core.wire import decode, encode
+from gossamer.testing.fake import answer, notary, parcel
+
+from .strategies import parcels
+
+COLOURS = parcel(
+    "a",
+    4,
+    11,
+    [b"one", b"two", b"three"],
+    attributes=[{"colour": "red"}, None, {"colour": "blue"}],
+)
+
+
+def arrived(sent: Parcel) -> Parcel:
+    item = decode(encode(sent))
+    assert isinstance(item, Parcel)
+    return item
+
+
+def test_picked_events_keep_their_numbers_and_the_proof_of_their_source() -> None:
+    got = arrived(COLOURS.picked([0, 2]))
+    assert got.picks == (0, 2)
+    assert [got.payloads[each] for each in got.picks] == [b"one", b"three"]
+    assert [got.attributes[each] for each in got.picks] == [{"colour": "red"}, {"colour": "blue"}]
+    assert got.stamp == COLOURS.stamp
+    assert notary("a").verify(got.header.channel, got.stamp, 13)
+
+
+def test_a_whole_parcel_pays_nothing_and_says_that_nothing_is_left_out() -> None:
+    assert COLOURS.picks is None
+    assert b"two" not in encode(COLOURS.picked([0, 2]))
+
+
+@given(parcels().filter(lambda each: each.stamp.count > 0), st.data())
+def test_any_events_can_be_picked_and_picked_again(sent: Parcel, data: st.DataObject) -> None:
+    every = range(sent.stamp.count)
+    some = sorted(data.draw(st.sets(st.sampled_from(every), min_size=1)))
+    fewer = sorted(data.draw(st.sets(st.sampled_from(some), min_size=1)))
+    got = arrived(arrived(sent.picked(some)).picked(fewer))
+    assert got.picks == tuple(fewer)
+    for index in every:
+        if index in fewer:
+            assert got.payloads[index] == sent.payloads[index]
+            assert (
+                not sent.attributes
+                or (got.attributes or [None] * len(every))[index] == sent.attributes[index]
+            )
+        else:
+            assert got.payloads[index] == b""
+
+
+def test_as_many_events_as_there_may_be_can_be_picked() -> None:
+    many = parcel("a", payloads=[b""] * MAX_EVENTS)
+    assert arrived(many.picked(range(1, MAX_EVENTS, 2))).picks == tuple(range(1, MAX_EVENTS, 2))
+
+
+@pytest.mark.parametrize("picks", [b"\x00", b"\x10", b"\x80\x00", b"\xe1"])
+def test_picks_that_do_not_fit_the_stamp_are_refused(picks: bytes) -> None:
+    good = COLOURS.picked([0])
+    bad = Parcel(msgspec.structs.replace(good.header, picks=picks), good.body)
+    with pytest.raises(ProtocolError, match="picks"):
+        decode(encode(bad))
+
+
+def test_a_body_with_more_events_than_were_picked_is_refused() -> None:
+    plain = parcel("a", payloads=[b"one", b"two"])
+    bad = Parcel(plain.picked([0]).header, plain.body)
+    with pytest.raises(ProtocolError, match="1, as its header says"):
+        _ = arrived(bad).payloads
+
+
+def test_of_feedback_nothing_can_be_left_out() -> None:
+    whole = answer("b", COLOURS)
+    header = whole.header
+    fields = (header.channel, header.stamp, header.sent, header.split, header.wishes, header.answers, ())
+    with pytest.raises(ProtocolError, match="picks"):
+        decode(encode(Parcel(PickedHeader(*fields, b"\x80"), whole.body)))
