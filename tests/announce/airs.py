@@ -1,0 +1,43 @@
+"""Stations and listeners on a simulated air, for tests of the managed service."""
+
+from __future__ import annotations
+
+from gossamer.announce.follower import Follower, FollowerSettings
+from gossamer.announce.identity import Allotter, Thread
+from gossamer.announce.interest import Reporter
+from gossamer.announce.sender import Pace, Sender
+from gossamer.announce.station import Station, StationSettings
+from gossamer.simulator.announcing import Air, Announcing, Listening
+from gossamer.simulator.dice import SeededDice
+
+MEETING = "meeting"
+
+
+def announcing(air: Air, number: int = 1, pace: Pace | None = None, **settings: float) -> Announcing:
+    """A station whose announcer is this number."""
+    station = Station(
+        Allotter(number.to_bytes(12, "big")),
+        MEETING,
+        Sender(pace or Pace(interval=0.1, join=0.5)),
+        StationSettings(**{"refresh": 5.0, **settings}),
+    )
+    return Announcing(air, station)
+
+
+def listening(air: Air, *names: str, depth: int = 1, patience: float = 3.0, number: int = 1000) -> Listening:
+    """A listener that wants these."""
+    reporter = Reporter(Allotter(number.to_bytes(12, "big")), SeededDice(air.seed, f"listener-{number}"))
+    made = Listening(air, Follower(MEETING, FollowerSettings(depth=depth, patience=patience), reporter))
+    made.want(*names)
+    return made
+
+
+def threads(on: Announcing, names: list[str], channels: list[str]) -> dict[str, Thread]:
+    """Threads of these names, dealt to the channels."""
+    return {
+        name: on.station.thread(0, name, channels[place % len(channels)]) for place, name in enumerate(names)
+    }
+
+
+def payloads(listener: Listening) -> list[bytes]:
+    return [announcement.payload for _, announcement in listener.heard]
