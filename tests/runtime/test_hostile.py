@@ -16,9 +16,9 @@ from gossamer.core.control import LINK_CHANNEL, Control, Message
 from gossamer.core.names import Role, channel_id
 from gossamer.core.parcel import Answer, Header, Parcel, make_body
 from gossamer.core.receipt import Stamp
-from gossamer.core.wire import CONTROL, MAX_CONTROL, PARCEL, VERSION, encode
+from gossamer.core.wire import CONTROL, MAX_CONTROL, PARCEL, VERSION, decode, decode_message, encode
 from gossamer.overlay.directory import Directory
-from gossamer.runtime.greeting import Hello, Ping, Pong
+from gossamer.runtime.greeting import Hello, Ping, Pong, decoder
 
 from .parties import SOON, Stranger, client, host_of, linked, server, stranger, take, until
 
@@ -222,9 +222,12 @@ def traced() -> Iterator[Callable[[], int]]:
 async def answered(polite: Stranger) -> None:
     """Until the other side has answered, and so has read all that came before."""
     await polite.send(Ping(7))
-    pong = encode(Control(LINK_CHANNEL, Pong(7)))
-    while await polite.frame() != pong:
-        pass
+    while True:
+        item = decode(await polite.frame())
+        if isinstance(item, Control) and item.channel == LINK_CHANNEL:
+            message = decode_message(item, decoder)
+            if isinstance(message, Pong) and message.sent == 7:
+                return
 
 
 async def test_messages_about_unknown_channels_are_held_within_bounds() -> None:

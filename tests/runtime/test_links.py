@@ -426,3 +426,31 @@ async def test_a_server_that_moves_tells_those_below_its_new_address() -> None:
         await one.close()
         await linked(middle, "b2", "c")
         await host_of(below).until(lambda: host_of(below).engine.address == "b2/s/c")
+
+
+# clocks
+
+
+async def test_an_event_is_as_old_as_it_is_and_expires_in_time_whatever_clock_its_source_has() -> None:
+    hour = 3600 * 10**9
+    async with (
+        connect(name="b", listen=ANY_PORT) as b,
+        connect(b.addresses[0], name="c", limits=QUICK) as c,
+        connect(name="a", role=Role.CLIENT, limits=QUICK) as a,
+    ):
+        host = host_of(a)
+        host._epoch -= hour
+        await a._reach.link(b.addresses[0])
+        channel = await a.channel("news", "multicast")
+        async with (await c.channel("news")).subscribe() as events:
+            await channel.wait_matching(SOON)
+            await channel.publish(b"1", Envelope(wishes=Wishes(expiry=600)))
+            event = await events.next(SOON)
+            assert 0 <= event.age < SOON
+            assert abs(event.sent - host.now() - hour) < SOON * 10**9
+            await until(lambda: len(strand_of(b, "a").offset._recent) > 0)
+            assert abs(strand_of(b, "a").offset.value + hour) < 10**9
+            host._epoch += hour  # it is put right
+            await until(lambda: strand_of(b, "a").offset.value == 0)
+            await channel.publish(b"2")
+            assert (await events.next(SOON)).age < SOON

@@ -432,7 +432,7 @@ def test_a_node_that_comes_later_runs_all_channels_and_has_all_shared_containers
     it.world.add_node("z")
     it.world.link("z", "a")
     assert it.world.engine("z").channels == ("c",)
-    assert it.world.engine("z").containers.keys() == {"tree"}
+    assert it.world.engine("z").containers.keys() == {"tree", "linked"}
     it.hint("z", "a")
     it.world.run(1)
     assert len(it.noted("hint", "a")) == 1

@@ -55,7 +55,8 @@ class Header(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     """What a forwarder reads.
 
     sent
-        Nanoseconds on the clock of the source when the parcel was sealed.
+        Nanoseconds when the parcel was sealed: on the clock of the source, and at every node that it comes to
+        on that node's own, as far as links can tell their clocks apart.
     split
         Bytes of the body that hold envelopes; 0 if no event has attributes.
     """
@@ -122,7 +123,7 @@ class Parcel:
 
     @property
     def deadline(self) -> int | None:
-        """The instant after which nobody wants it, on the clock of the source."""
+        """The instant after which nobody wants it, on the clock of the node that asks."""
         wishes = self.header.wishes
         if wishes is None or wishes.expiry is None:
             return None
@@ -130,7 +131,7 @@ class Parcel:
 
     @property
     def earliest(self) -> int | None:
-        """The instant before which no subscriber gets it, on the clock of the source."""
+        """The instant before which no subscriber gets it, on the clock of the node that asks."""
         wishes = self.header.wishes
         if wishes is None or wishes.earliest is None:
             return None
@@ -174,6 +175,11 @@ class Parcel:
             self.depends,
         )
         return Parcel(PickedHeader(*fields, present), body)
+
+    def sent_at(self, sent: int) -> Parcel:
+        """The same parcel with its send time as another clock would have shown it; the body stays closed."""
+        header = msgspec.structs.replace(self.header, sent=max(0, sent))
+        return Parcel(header, self.body)
 
     def wishing(self, wishes: Wishes) -> Parcel:
         """The same parcel as one of its readers sees it, with other wishes."""
@@ -243,7 +249,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def sent(self) -> int:
-        """Nanoseconds on the clock of the source when it left."""
+        """Nanoseconds when it left, as the clock of this node would have shown it."""
         return self.parcel.header.sent
 
     @property

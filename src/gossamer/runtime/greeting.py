@@ -27,6 +27,8 @@ class Hello(Message, frozen=True):
     listens: Annotated[tuple[Annotated[str, Meta(max_length=200)], ...], Meta(max_length=MAX_LISTENS)]
     heard: bool
     opened: bool = False
+    clock: Number = 0
+    """What my clock shows; 0 says nothing."""
 
 
 class Ping(Message, frozen=True):
@@ -36,9 +38,10 @@ class Ping(Message, frozen=True):
 
 
 class Pong(Message, frozen=True):
-    """I am."""
+    """I am, and my clock shows this."""
 
     sent: Number
+    clock: Number
 
 
 class Bye(Message, frozen=True):

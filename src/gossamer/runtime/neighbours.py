@@ -89,7 +89,8 @@ class Neighbours:
         engine = self._engine
         listens = self.listens[:MAX_LISTENS]
         opened = strand.opened_here
-        return Hello(engine.node, engine.incarnation, engine.role, engine.address, listens, heard, opened)
+        who = (engine.node, engine.incarnation, engine.role, engine.address)
+        return Hello(*who, listens, heard, opened, self.now())
 
     # greetings
 

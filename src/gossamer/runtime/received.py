@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gossamer.core.event import NO_ENVELOPE, Envelope, Value
+from gossamer.core.names import NANOSECONDS
 from gossamer.core.parcel import Event
 from gossamer.core.receipt import Receipt
 from gossamer.links import codecs
@@ -32,6 +33,11 @@ class ReceivedEvent(Event, frozen=True, gc=False):
         """
         wishes = self.parcel.header.wishes
         return self.payload if wishes is None else codecs.decode(wishes.codec, self.payload)
+
+    @property
+    def age(self) -> float:
+        """Seconds since it left its source, whose clock may be another."""
+        return max(0, self.channel.now() - self.sent) / NANOSECONDS
 
     @property
     def receipt(self) -> Receipt:

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 from gossamer.core.control import LINK_CHANNEL, Control, Message
 from gossamer.core.errors import GossamerError, ProtocolError, Refused
 from gossamer.core.names import NANOSECONDS
+from gossamer.core.parcel import Parcel
 from gossamer.core.wire import Item, decode, decode_message, encode
+from gossamer.links.clocks import Offset
 from gossamer.links.outbox import Outbox
 from gossamer.links.selector import smoothed
 from gossamer.runtime.greeting import Bye, Hello, Ping, Pong, decoder
@@ -55,6 +57,7 @@ class Strand:
         """Why the other side ended the connection, if it said so."""
         self.latency: int | None = None
         """Nanoseconds one way, half of a round trip, smoothed; None before the first."""
+        self.offset = Offset()
         self.heard_at = around.now()
         self.sent = self.received_frames = 0
         self.stalled = False
@@ -142,6 +145,8 @@ class Strand:
             if isinstance(item, Control) and item.channel == LINK_CHANNEL:
                 self._supervise(decode_message(item, decoder))
             elif self.link is not None:
+                if self.offset.value and isinstance(item, Parcel):
+                    item = item.sent_at(item.header.sent - self.offset.value)
                 self._around.receive(self, item)
             elif self.hello is None:
                 self._around.unexpected("before the greeting")
@@ -159,9 +164,11 @@ class Strand:
                     self._greeting = None
                 self._greeted_by(message)
             case Ping():
-                self.say(Pong(message.sent))
+                self.say(Pong(message.sent, self._around.now()))
             case Pong():
-                self.latency = smoothed(self.latency, max(0, self._around.now() - message.sent) // 2)
+                now = self._around.now()
+                self.latency = smoothed(self.latency, max(0, now - message.sent) // 2)
+                self.offset.exchanged(message.sent, message.clock, now)
                 if self.link:
                     self.link.reconsider()
             case Bye():
@@ -173,6 +180,8 @@ class Strand:
     def _greeted_by(self, hello: Hello) -> None:
         if self.hello is None:
             self.hello = hello
+            if hello.clock:
+                self.offset.greeted(hello.clock, self._around.now())
             self._around.greeted(self, hello)
             self.ping()
         elif self.link is not None:

@@ -43,6 +43,7 @@ from gossamer.simulator.dice import SeededDice
 from gossamer.simulator.host import Host, Way
 from gossamer.simulator.models import FULL, LinkModel
 from gossamer.simulator.storage import Storage
+from gossamer.simulator.supervision import Supervision
 from gossamer.simulator.tally import Tally
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class Carrier:
         self.taps: list[Tap] = []
         self.calls: dict[int, Callable[[Reply], None]] = {}
         self.storage = Storage(self, clock, world.dice("storage"))
+        self.clocks = Supervision(clock, world.dice("supervision"))
         self.reach: Callable[[str, str], LinkModel | None] | None = None
         self._world = world
         self._clock = clock
@@ -119,7 +121,10 @@ class Carrier:
         engine = host.engine
         if engine is None:
             self.lose(self.hosts[way.sender], way.engine, host.name, item, NODE_DOWN)
-        elif host.free and not host.paused:
+            return
+        if type(item) is Parcel:
+            item = self.clocks.corrected(way, self.hosts[way.sender], item)
+        if host.free and not host.paused:
             self._receive(host, engine, way.sender, item)
         elif len(host.inbox) >= host.limit:
             self.lose(host, engine, way.sender, item, INBOX_FULL)

@@ -10,8 +10,9 @@ from typing import Any
 
 from gossamer.core.engine import Engine
 from gossamer.core.names import Role, nanoseconds
-from gossamer.core.trace import Recorder, Row
+from gossamer.core.trace import PARCEL, Recorder, Row
 from gossamer.core.wire import Item
+from gossamer.links.clocks import Offset
 from gossamer.simulator.clock import Clock
 from gossamer.simulator.models import Lane, LinkModel, NodeModel, Skew
 from gossamer.simulator.witness import Witness
@@ -20,7 +21,7 @@ from gossamer.simulator.witness import Witness
 class Way(Lane):
     """A lane of one life of a sender. What is lost on it is traced by that life, even after its end."""
 
-    __slots__ = ("engine", "model", "receiver", "sender", "up")
+    __slots__ = ("engine", "measured", "model", "offset", "receiver", "sender", "up")
 
     def __init__(self, model: LinkModel, sender: Host, engine: Engine, receiver: Host) -> None:
         super().__init__(model)
@@ -29,6 +30,9 @@ class Way(Lane):
         self.engine = engine
         self.receiver = receiver
         self.up = False
+        self.offset: Offset | None = None
+        """How far the receiver believes the sender's clock to be from its own, once one of them was wrong."""
+        self.measured = 0
 
 
 class Host:
@@ -109,13 +113,17 @@ class Host:
         self.serving: int | None = None
         self.paused = 0
 
-    def time(self) -> int:
-        """What the node's clock shows."""
-        return self.clock.now if self.skew is None else self.skew.local(self.clock.now)
+    def time(self, past: int = 0) -> int:
+        """What the node's clock shows, or would have shown so many nanoseconds ago."""
+        at = self.clock.now - past
+        return at if self.skew is None else self.skew.local(at)
 
     def record(self, row: Row) -> None:
         """Pass a row on with true time; the engine knows only its own clock."""
         assert self.recorder is not None
         if self.skew is not None:
-            row = (row[0], self.clock.now, *row[2:])
+            value = row[-1]
+            if row[4] == PARCEL and value:  # a deadline
+                value = self.skew.true(self.clock.now, self.time(), value)
+            row = (row[0], self.clock.now, *row[2:-1], value)
         self.recorder(row)
