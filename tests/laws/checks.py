@@ -27,10 +27,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core": set(),
     "filters": {"core"},
     **{part: LOW - {part} for part in BELOW_HOSTS},
-    "templates": {"core", "filters", "overlay"},
+    "ringtrees": {"core", "filters", "overlay"},
+    "templates": {"core", "filters", "overlay", "ringtrees"},
     "runtime": LOW,
     "simulator": LOW,
-    "analysis": LOW,
+    "analysis": LOW | {"ringtrees"},
     "pipeline": {"core", "analysis", "simulator"},
     "testing": LOW | HOSTS | {"templates"},
     "bench": LOW | {"runtime", "pipeline"},
@@ -40,10 +41,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pyspark_gossamer": LOW | {"runtime"},  # other people's pipelines: events in and out
 }
 PIPELINE_CORE = {f"{PACKAGE}.core.trace", f"{PACKAGE}.core.errors"}
-ONLY_MSGSPEC = {"core", "filters", "templates"}
+ONLY_MSGSPEC = {"core", "filters", "ringtrees", "templates"}
 """Parts that import no third party but msgspec."""
 
-NO_IO = ("core", "filters", "links", "overlay", "templates", "announce", "analysis")
+NO_IO = ("core", "filters", "links", "overlay", "ringtrees", "templates", "announce", "analysis")
 ARRAYS = ("analysis",)
 """Parts without I/O that may use NumPy, without its dice."""
 BANNED_MODULES = frozenset(

@@ -7,8 +7,8 @@ from gossamer.testing.templates import TemplateConformance
 
 ALONE = {"loop"}
 """Templates that work within one node."""
-MESHED = {"direct"}
-"""Templates in which nobody passes anything on."""
+MESHED = {"direct", "ringtree"}
+"""Templates whose nodes talk to any other."""
 ONE_SOURCE = {"single-source"}
 """Templates for one source per channel."""
 SEATED = {"total-order", "persistent"}

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gossamer.core.errors import ConfigError
+from gossamer.ringtrees import places
 
 Flags = NDArray[np.bool_]
 MOST_RINGS = 20
@@ -41,10 +42,10 @@ class Reach(msgspec.Struct, frozen=True):
 
 
 def entry_points(publishers: int) -> int:
-    """Nodes in the first ring: m = log2(n), at least one."""
+    """Nodes in the first ring: m = log2(n), rounded up, at least one."""
     if publishers < 1:
         raise ConfigError(f"{publishers}: there is at least 1 publisher", key="publishers")
-    return max(1, round(math.log2(publishers)))
+    return places.entry_points(publishers)
 
 
 def sizes(first: int, rings: int) -> list[int]:

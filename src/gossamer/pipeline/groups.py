@@ -9,11 +9,12 @@ to more than two, and a group of n is about log2(n / m) rings deep.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, log2
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 from pyspark.sql.window import Window
+
+from gossamer.analysis.reach import entry_points
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,7 +25,7 @@ BY = ("event", "region")
 
 def ring_size(publishers: int) -> int:
     """How many subscribers the publishers of a group know: m = log2(n), rounded up, at least 1."""
-    return max(1, ceil(log2(publishers))) if publishers > 1 else 1
+    return entry_points(max(1, publishers))
 
 
 def slots(subscriptions: DataFrame, by: Sequence[str] = BY) -> DataFrame:

@@ -284,6 +284,11 @@ class World:
         self._carrier.carry(host, engine.seal(host.time(), channel))
         return number
 
+    def intend(self, node: str, channel: str) -> None:
+        """Say that a node is about to publish."""
+        host, engine = self._up(node)
+        self._carrier.carry(host, engine.intend(host.time(), channel))
+
     def receipt(self, node: str, channel: str, parcel: Parcel, number: int) -> Receipt:
         """What a subscriber on a node holds about an event that it was given."""
         return self._up(node)[1].notary.receipt(channel, parcel.stamp, number)
