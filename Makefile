@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: install run test lint bench bench-setup proof bench-pipeline proof-kills clean
+.PHONY: install run test lint bench bench-setup proof bench-pipeline proof-kills proof-rings clean
 
 install: $(READY)
 
@@ -51,6 +51,11 @@ bench-setup: install
 # Kills a streaming job from a log into a channel twenty times: nothing lost, nothing twice.
 proof-kills: install
 	$(BIN)/python -m tests.pyspark_gossamer.kills 20
+
+# Joins at one place, swaps beside a crash, adjacent crashes and partitions of multirings, SEEDS of each.
+proof-rings: SEEDS = 100
+proof-rings: install
+	$(BIN)/python -m tests.rings.cases $(SEEDS)
 
 bench-pipeline: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'duckdb>=1.1'

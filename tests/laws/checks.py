@@ -22,13 +22,14 @@ MAX_LINES = 400
 BELOW_HOSTS = {"overlay", "links", "transports", "announce", "security", "traces", "storage", "catalog"}
 HOSTS = {"runtime", "simulator", "analysis", "pipeline"}
 TOP = {"cli", "whatif"}
-LOW = {"core", "filters"} | BELOW_HOSTS
+LOW = {"core", "filters", "rings"} | BELOW_HOSTS
 MAY_IMPORT: dict[str, set[str]] = {
     "core": set(),
     "filters": {"core"},
+    "rings": {"core"},
     **{part: LOW - {part} for part in BELOW_HOSTS},
     "ringtrees": {"core", "filters", "overlay"},
-    "templates": {"core", "filters", "overlay", "ringtrees"},
+    "templates": {"core", "filters", "overlay", "rings", "ringtrees"},
     "runtime": LOW,
     "simulator": LOW,
     "analysis": LOW | {"ringtrees"},
@@ -41,10 +42,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pyspark_gossamer": LOW | {"runtime"},  # other people's pipelines: events in and out
 }
 PIPELINE_CORE = {f"{PACKAGE}.core.trace", f"{PACKAGE}.core.errors"}
-ONLY_MSGSPEC = {"core", "filters", "ringtrees", "templates"}
+ONLY_MSGSPEC = {"core", "filters", "rings", "ringtrees", "templates"}
 """Parts that import no third party but msgspec."""
 
-NO_IO = ("core", "filters", "links", "overlay", "ringtrees", "templates", "announce", "analysis")
+NO_IO = ("core", "filters", "rings", "links", "overlay", "ringtrees", "templates", "announce", "analysis")
 ARRAYS = ("analysis",)
 """Parts without I/O that may use NumPy, without its dice."""
 BANNED_MODULES = frozenset(

@@ -11,8 +11,10 @@ MESHED = {"direct", "ringtree"}
 """Templates whose nodes talk to any other."""
 ONE_SOURCE = {"single-source"}
 """Templates for one source per channel."""
-SEATED = {"total-order", "persistent"}
-"""Templates whose seats talk a lot: one seed keeps the suite short."""
+PEERS = {"multiring"}
+"""Templates whose nodes send to any other."""
+SEATED = {"total-order", "persistent", "multiring"}
+"""Templates whose nodes talk a lot: one seed keeps the suite short."""
 
 
 def _suite(name: str) -> type[TemplateConformance]:
@@ -23,6 +25,7 @@ def _suite(name: str) -> type[TemplateConformance]:
             "template": templates()[name],
             "alone": name in ALONE,
             "mesh": name in MESHED,
+            "anybody": name in PEERS,
             "sources": 1 if name in ONE_SOURCE else 4,
             "seeds": (1,) if name in SEATED else (1, 2, 3),
         },

@@ -21,6 +21,11 @@ class Seen:
         self.window, self.sources = window, sources
         self._recent: dict[tuple[str, int], tuple[int, set[int]]] = {}
 
+    def has(self, parcel: tuple[str, int, int]) -> bool:
+        """Whether a parcel, by node, incarnation and sequence number, has been seen, or counts as seen."""
+        highest, recent = self._recent.get(parcel[:2], (0, ()))
+        return parcel[2] in recent or parcel[2] <= highest - self.window
+
     def add(self, stamp: Stamp) -> bool:
         """Remember a parcel, or an answer by its number; False if it has been seen before."""
         key, sequence = (stamp.node, stamp.incarnation), stamp.sequence or stamp.first

@@ -55,9 +55,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Membership(msgspec.Struct, frozen=True):
-    """A subscriber here came or went, somebody here is about to publish, or a link came up or went down."""
+    """A subscriber here came or went, somebody here is about to publish, a link came up or went down, or a
+    neighbour does not take what is sent to it fast enough, or does so again.
+    """
 
-    change: Literal["subscribed", "unsubscribed", "publishing", "up", "down"]
+    change: Literal["subscribed", "unsubscribed", "publishing", "up", "down", "congested", "relieved"]
     who: str
 
 

@@ -1,0 +1,214 @@
+"""How parcels go round: at once by primary links, announced by secondary ones (seed 004, 5.3, 5.7.2).
+
+Every link carries every parcel, or word of it. So whoever has one link to the rest of the group gets
+everything, and what is lost with a peer that crashes comes by another way. A link that is new begins with
+word of what came lately on either side: nothing is lost while rings change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gossamer.core.context import Context
+from gossamer.core.names import nanoseconds
+from gossamer.core.parcel import Parcel
+from gossamer.core.seen import Seen
+from gossamer.core.trace import EXPIRED
+from gossamer.rings.modes import PeerLink
+from gossamer.rings.settings import MultiringSettings
+from gossamer.rings.store import Store, id_of
+from gossamer.rings.words import MAX_IDS, Announce, Id, Request, SetMode
+
+MAX_WANTED = 4096
+"""Announced parcels that are waited for."""
+MAX_TRIES = 8
+
+
+class Wanted:
+    """A parcel that was announced and is not here: who has it, when to ask, and how often that was done."""
+
+    __slots__ = ("due", "sources", "tries")
+
+    def __init__(self, source: str, due: int) -> None:
+        self.sources = [source]
+        self.due = due
+        self.tries = 0
+
+
+class Spreading:
+    """The parcels of one group at one peer.
+
+    links
+        Those that this peer has links to, by name; others keep them current.
+    hops
+        Names of those that parcels go to: the neighbours in all rings, in order.
+    detours
+        For congested neighbours those behind them, whom parcels go to instead.
+    figures
+        Parcels that came, by whether they were new, and their bytes; announcements, requests.
+    """
+
+    def __init__(self, settings: MultiringSettings) -> None:
+        self.seen = Seen(settings.window)
+        self.store = Store(settings.store, settings.store_bytes)
+        self.links: dict[str, PeerLink] = {}
+        self.hops: tuple[str, ...] = ()
+        self.detours: tuple[str, ...] = ()
+        self.plain = True
+        """Whether all links from here are primary and none is congested."""
+        self._x, self._y = settings.fresh, settings.of_last
+        self._grace, self._retry = nanoseconds(settings.grace), nanoseconds(settings.retry)
+        self._recall = nanoseconds(settings.recall)
+        self._wanted: dict[Id, Wanted] = {}
+        self._due: int | None = None
+        self.new = self.new_bytes = self.old = self.old_bytes = 0
+        self.announced = self.requested = 0
+
+    # parcels
+
+    def begin(self, ctx: Context, parcel: Parcel) -> None:
+        """A parcel of this peer's own."""
+        self.seen.add(parcel.stamp)
+        self._pass_on(ctx, parcel, None)
+
+    def take(self, ctx: Context, parcel: Parcel, sender: str) -> bool:
+        """A parcel from another peer: pass it on, if it is new."""
+        link = self.links.get(sender)
+        size = len(parcel.body)
+        new = parcel.stamp.node != ctx.node and self.seen.add(parcel.stamp)
+        asked = self._wanted.pop(id_of(parcel), None) if self._wanted else None
+        counted = asked is not None and sender in asked.sources
+        if link is not None and not counted and link.came(new, self._x, self._y, unasked=True):
+            ctx.send(sender, SetMode(link.wanted))
+        if not new:
+            self.old += 1
+            self.old_bytes += size
+            ctx.drop(parcel, "seen before")
+            return False
+        self.new += 1
+        self.new_bytes += size
+        self._pass_on(ctx, parcel, sender)
+        return True
+
+    def _pass_on(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
+        key = self.store.add(parcel, sender, ctx.now)
+        links, now = self.links, ctx.now
+        if self.plain:
+            at_once = [name for name in self.hops if name != sender]
+            later: list[str] = []
+        else:
+            at_once, later = self._split(sender)
+        for name in at_once:
+            if name in links:
+                links[name].said = now
+        ctx.send(at_once, parcel)
+        if later:
+            self.announced += len(later)
+            for name in later:
+                links[name].said = now
+            ctx.send(later, Announce((key,)))
+
+    def _split(self, sender: str | None) -> tuple[list[str], list[str]]:
+        at_once: list[str] = []
+        later: list[str] = []
+        for name in self.hops:
+            if name != sender:
+                link = self.links[name]
+                (at_once if link.eager and not link.congested else later).append(name)
+        at_once += [name for name in self.detours if name != sender and name not in self.hops]
+        return at_once, later
+
+    # announcements
+
+    def announcement(self, ctx: Context, announce: Announce, sender: str) -> None:
+        """Another peer has parcels: ask for those that are new, unless a primary link is about to bring them.
+
+        What this peer has announced to the sender it has itself: announcements that cross need no answer.
+        """
+        link = self.links.get(sender)
+        ask: list[Id] = []
+        alone = not any(each.wanted for name, each in self.links.items() if name != sender)
+        for key in announce.ids:
+            known = self._wanted.get(key)
+            new = known is None and key[0] != ctx.node and not self.seen.has(key)
+            if link is not None and link.came(new, self._x, self._y):
+                ctx.send(sender, SetMode(link.wanted))
+            if known is not None:
+                if sender not in known.sources:
+                    known.sources.append(sender)
+            elif new and len(self._wanted) < MAX_WANTED:
+                wanted = self._wanted[key] = Wanted(sender, ctx.now + self._grace)
+                if alone or link is None:
+                    ask.append(key)
+                    wanted.tries, wanted.due = 1, ctx.now + self._retry
+        if ask:
+            self._request(ctx, sender, ask)
+        self._plan(ctx)
+
+    def fetch(self, ctx: Context) -> None:
+        """Ask for what was announced a while ago and has not come, each time somebody else."""
+        self._due = None
+        asks: dict[str, list[Id]] = {}
+        for key, wanted in list(self._wanted.items()):
+            if wanted.due > ctx.now:
+                continue
+            if wanted.tries >= MAX_TRIES:
+                del self._wanted[key]
+                continue
+            asks.setdefault(wanted.sources[wanted.tries % len(wanted.sources)], []).append(key)
+            wanted.tries += 1
+            wanted.due = ctx.now + self._retry
+        for name, keys in asks.items():
+            self._request(ctx, name, keys)
+        self._plan(ctx)
+
+    def _request(self, ctx: Context, name: str, keys: list[Id]) -> None:
+        self.requested += len(keys)
+        for start in range(0, len(keys), MAX_IDS):
+            ctx.send(name, Request(tuple(keys[start : start + MAX_IDS])))
+
+    def _plan(self, ctx: Context) -> None:
+        if self._wanted and self._due is None:
+            self._due = min(wanted.due for wanted in self._wanted.values())
+            ctx.wake("fetch", max(0, self._due - ctx.now) / 1e9)
+
+    def request(self, ctx: Context, request: Request, sender: str) -> None:
+        """Send what another peer wants, unless its time has passed or it is no longer here."""
+        for key in request.ids:
+            kept = self.store.get(key)
+            if kept is None:
+                continue
+            deadline = kept.parcel.deadline
+            if deadline is not None and ctx.now > deadline:
+                ctx.drop(kept.parcel, EXPIRED)
+            else:
+                ctx.send(sender, kept.parcel)
+
+    def recall(self, ctx: Context, name: str, past: int | None = None) -> None:
+        """A link is new: say what came lately, so that nothing is lost between the old and the new way."""
+        past = self._recall if past is None else min(past, self._recall)
+        recent = tuple(self.store.since(ctx.now - past))
+        self.announced += len(recent)
+        for start in range(0, len(recent), MAX_IDS):
+            ctx.send(name, Announce(recent[start : start + MAX_IDS]))
+
+    # modes
+
+    def set_mode(self, mode: SetMode, sender: str) -> None:
+        """The receiver of a link says how it wants parcels."""
+        link = self.links.get(sender)
+        if link is not None:
+            link.eager = mode.primary
+            self.settle()
+
+    def settle(self) -> None:
+        """Links have changed."""
+        links = self.links
+        self.plain = not self.detours and all(
+            links[name].eager and not links[name].congested for name in self.hops if name in links
+        )
+
+    def reached(self, hops: Iterable[str], detours: Iterable[str]) -> None:
+        """The neighbours are others now."""
+        self.hops, self.detours = tuple(hops), tuple(detours)
+        self.settle()

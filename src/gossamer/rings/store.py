@@ -1,0 +1,62 @@
+"""Parcels that came lately: for whoever asks after an announcement, and for links that are new."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from gossamer.core.parcel import Parcel
+from gossamer.rings.words import Id
+
+
+def id_of(parcel: Parcel) -> Id:
+    """What a parcel is announced by."""
+    stamp = parcel.stamp
+    return (stamp.node, stamp.incarnation, stamp.sequence)
+
+
+class Kept:
+    """A parcel, who it came from (None if it began here), and when."""
+
+    __slots__ = ("at", "parcel", "via")
+
+    def __init__(self, parcel: Parcel, via: str | None, at: int) -> None:
+        self.parcel, self.via, self.at = parcel, via, at
+
+
+class Store:
+    """The last parcels, within a number and bytes; the oldest are forgotten."""
+
+    __slots__ = ("_bytes", "_kept", "_most", "_most_bytes", "_order")
+
+    def __init__(self, most: int, most_bytes: int) -> None:
+        self._most, self._most_bytes = most, most_bytes
+        self._kept: dict[Id, Kept] = {}
+        self._order: deque[Id] = deque()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, parcel: Id) -> Kept | None:
+        """A parcel, if it is still here."""
+        return self._kept.get(parcel)
+
+    def add(self, parcel: Parcel, via: str | None, now: int) -> Id:
+        """Keep a parcel that was not here; its id."""
+        key = id_of(parcel)
+        if key not in self._kept:
+            self._order.append(key)
+            self._bytes += len(parcel.body)
+        self._kept[key] = Kept(parcel, via, now)
+        while len(self._kept) > self._most or (self._bytes > self._most_bytes and len(self._kept) > 1):
+            oldest = self._kept.pop(self._order.popleft())
+            self._bytes -= len(oldest.parcel.body)
+        return key
+
+    def since(self, instant: int) -> Iterator[Id]:
+        """What came from an instant on, the newest first."""
+        for key in reversed(self._order):
+            if self._kept[key].at < instant:
+                return
+            yield key

@@ -1,0 +1,142 @@
+"""Primary and secondary links, announcements, requests, detours: parcels without a network."""
+
+from __future__ import annotations
+
+from gossamer.core.names import NANOSECONDS
+from gossamer.rings.modes import PeerLink
+from gossamer.rings.settings import MultiringSettings
+from gossamer.rings.spreading import Spreading
+from gossamer.rings.store import Store, id_of
+from gossamer.rings.words import Announce, Request, SetMode
+from gossamer.testing.fake import FakeContext, parcel
+
+SETTINGS = MultiringSettings()
+
+
+def spreading(*names: str, **changed: float) -> Spreading:
+    """A peer with links to some others."""
+    made = Spreading(MultiringSettings(**changed))  # type: ignore[arg-type]
+    made.links = {name: PeerLink(0) for name in names}
+    made.reached(names, ())
+    return made
+
+
+def test_a_link_stays_primary_while_four_of_six_are_new() -> None:
+    link = PeerLink(0)
+    for new in (True, False, True, False, True, True, True, True, False):
+        assert not link.came(new, 4, 6)
+    assert link.wanted
+
+
+def test_the_receiver_switches_to_secondary_below_four_of_six_and_back() -> None:
+    link = PeerLink(0)
+    told = [link.came(new, 4, 6) for new in (True, True, True, False, False, False)]
+    assert told == [False] * 5 + [True]
+    assert not link.wanted
+    assert [link.came(True, 4, 6) for _ in range(4)] == [False, False, False, True]
+    assert link.wanted
+
+
+def test_a_parcel_goes_on_to_all_but_where_it_came_from_and_only_once() -> None:
+    ctx, peer = FakeContext("b"), spreading("a", "c")
+    assert peer.take(ctx, parcel("s"), "a")
+    assert not peer.take(ctx, parcel("s"), "c")
+    assert [to for to, _ in ctx.sent()] == ["c"]
+    assert [reason for _, reason in ctx.dropped()] == ["seen before"]
+
+
+def test_a_secondary_link_announces_and_sends_on_request() -> None:
+    ctx, peer = FakeContext("b"), spreading("a", "c")
+    peer.set_mode(SetMode(False), "c")
+    one = parcel("s")
+    peer.take(ctx, one, "a")
+    assert ctx.sent() == [("c", Announce((id_of(one),)))]
+    peer.request(ctx, Request((id_of(one),)), "c")
+    assert ctx.sent()[-1] == ("c", one)
+
+
+def test_a_rejected_announcement_costs_only_itself_and_crossing_ones_need_no_answer() -> None:
+    ctx, peer = FakeContext("b"), spreading("a", "c")
+    peer.set_mode(SetMode(False), "c")
+    one = parcel("s")
+    peer.take(ctx, one, "a")
+    ctx.clear()
+    peer.announcement(ctx, Announce((id_of(one),)), "c")
+    assert ctx.sent() == []
+
+
+def test_an_announced_parcel_is_requested_when_no_primary_link_has_brought_it() -> None:
+    ctx, peer = FakeContext("b"), spreading("a", "c")
+    one = parcel("s")
+    peer.announcement(ctx, Announce((id_of(one),)), "c")
+    assert ctx.sent() == []
+    ctx.now = ctx.woken()["fetch"]
+    assert ctx.now == round(SETTINGS.grace * NANOSECONDS)
+    peer.fetch(ctx)
+    assert ctx.sent() == [("c", Request((id_of(one),)))]
+
+
+def test_it_is_not_requested_if_a_primary_link_brings_it_in_time() -> None:
+    ctx, peer = FakeContext("b"), spreading("a", "c")
+    one = parcel("s")
+    peer.announcement(ctx, Announce((id_of(one),)), "c")
+    peer.take(ctx, one, "a")
+    ctx.clear()
+    ctx.now = NANOSECONDS
+    peer.fetch(ctx)
+    assert ctx.sent() == []
+
+
+def test_without_a_primary_link_it_is_requested_at_once_and_then_from_others() -> None:
+    ctx, peer = FakeContext("b"), spreading("a", "c")
+    for link in peer.links.values():
+        link.wanted = False
+    one = parcel("s")
+    peer.announcement(ctx, Announce((id_of(one),)), "c")
+    peer.announcement(ctx, Announce((id_of(one),)), "a")
+    assert ctx.sent() == [("c", Request((id_of(one),)))]
+    ctx.now = NANOSECONDS
+    peer.fetch(ctx)
+    assert ctx.sent()[-1] == ("a", Request((id_of(one),)))
+
+
+def test_a_congested_neighbour_is_told_and_who_stands_behind_it_gets_the_parcel() -> None:
+    ctx, peer = FakeContext("b"), spreading("a", "c")
+    peer.links["c"].congested = True
+    peer.reached(("a", "c"), ("d",))
+    one = parcel("s")
+    peer.take(ctx, one, "a")
+    assert ctx.sent() == [("d", one), ("c", Announce((id_of(one),)))]
+
+
+def test_an_expired_parcel_is_not_sent_on_request() -> None:
+    from gossamer.core.event import Wishes
+
+    ctx, peer = FakeContext("b"), spreading("a")
+    one = parcel("s", wishes=Wishes(expiry=1.0))
+    peer.take(ctx, one, "a")
+    ctx.now = 2 * NANOSECONDS
+    peer.request(ctx, Request((id_of(one),)), "a")
+    assert ctx.sent() == []
+    assert [reason for _, reason in ctx.dropped()] == ["expired"]
+
+
+def test_a_new_link_is_told_of_the_last_seconds_and_a_newcomer_of_no_more_than_it_waited() -> None:
+    ctx, peer = FakeContext("b"), spreading("a")
+    old, late = parcel("s", 1), parcel("s", 2, 2)
+    peer.take(ctx, old, "a")
+    ctx.now = 3 * NANOSECONDS
+    peer.take(ctx, late, "a")
+    ctx.clear()
+    peer.recall(ctx, "x")
+    peer.recall(ctx, "y", past=NANOSECONDS)
+    assert ctx.sent() == [("x", Announce((id_of(late), id_of(old)))), ("y", Announce((id_of(late),)))]
+
+
+def test_the_store_is_bounded_in_number_and_bytes() -> None:
+    few, small = Store(2, 10**6), Store(100, 150)
+    for sequence in range(1, 6):
+        few.add(parcel("s", sequence), None, 0)
+        small.add(parcel("s", sequence, payloads=[b"x" * 60]), None, 0)
+    assert [key[2] for key in few.since(0)] == [5, 4]
+    assert [key[2] for key in small.since(0)] == [5, 4]
