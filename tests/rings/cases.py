@@ -97,8 +97,13 @@ def swaps_beside_a_crash(seed: int) -> float:
                 world.at(world.now + 0.3 * case.dice.random(), lambda: world.crash(victim))
 
     world.add_tap(hear)
+
+    def leave(name: str) -> None:
+        if world.running(name):
+            world.unsubscribe(name, CHANNEL, 1)
+
     for number, name in enumerate(world.nodes[1:6]):  # somebody leaves: others get out of balance
-        world.at(READY + number, lambda name=name: world.unsubscribe(name, CHANNEL, 1))  # type: ignore[misc]
+        world.at(READY + number, lambda name=name: leave(name))  # type: ignore[misc]
     world.run(READY + 20.0)
     took = case.settles(READY + 20.0, 20.0)
     case.end(everything=True)
