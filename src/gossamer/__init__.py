@@ -1,5 +1,9 @@
 """gossamer: event dissemination with just the right quality of service."""
 
+from gossamer.announce.follower import FollowerSettings
+from gossamer.announce.reliability import Erasure, Repetition
+from gossamer.announce.sender import Pace
+from gossamer.announce.station import StationSettings
 from gossamer.core.errors import (
     AddressInUse,
     Altered,
@@ -41,8 +45,11 @@ from gossamer.core.receipt import Receipt
 from gossamer.core.template import Settings, Template
 from gossamer.links.binding import Binding
 from gossamer.runtime.acknowledging import Redelivery
+from gossamer.runtime.announcer import Announcer
 from gossamer.runtime.channel import Channel
 from gossamer.runtime.config import Limits, NodeConfig
+from gossamer.runtime.indexer import Indexer
+from gossamer.runtime.listener import Listener
 from gossamer.runtime.node import Node, connect, run
 from gossamer.runtime.received import ReceivedEvent
 from gossamer.runtime.subscription import Subscription
@@ -52,6 +59,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AddressInUse",
     "Altered",
+    "Announcer",
     "BadAddress",
     "BadEnvelope",
     "BadFilter",
@@ -67,25 +75,32 @@ __all__ = [
     "Cyclic",
     "DiskFull",
     "Envelope",
+    "Erasure",
+    "FollowerSettings",
     "ForgedReceipt",
     "Full",
     "GossamerError",
     "Incomplete",
+    "Indexer",
     "Limits",
+    "Listener",
     "LocalError",
     "NoAnswer",
     "Node",
     "NodeConfig",
     "NotATree",
     "NotAdvertised",
+    "Pace",
     "ProtocolError",
     "Receipt",
     "ReceivedEvent",
     "Redelivery",
     "Refused",
     "RemoteError",
+    "Repetition",
     "Role",
     "Settings",
+    "StationSettings",
     "StorageError",
     "Subscription",
     "Template",

@@ -148,6 +148,15 @@ class Follower:
         """Indexes that are listened to all the time."""
         return set(self._followed)
 
+    @property
+    def settled(self) -> bool:
+        """Whether everything wanted is found, and the indexes that list it have been heard."""
+        return not self._missing and all(self._indexes[each].seen for each in self._route.follow)
+
+    def name(self, thread: Thread) -> str:
+        """What a wanted thread is called."""
+        return next((name for name in sorted(self._names) if thread in self.book.named(name)), "")
+
     # what happens
 
     def packet(self, now: int, data: bytes) -> list[Effect]:

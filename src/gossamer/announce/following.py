@@ -7,6 +7,9 @@ from collections import deque
 MOST_OPEN = 1024
 """Versions of one thread that are waited for; of more the oldest are given up."""
 
+RECENT = 16
+"""Versions before the first one told of that may still be on their way, and are taken if they come."""
+
 
 class Progress:
     """Versions of one thread.
@@ -27,7 +30,7 @@ class Progress:
     def told(self, version: int, until: int) -> list[int]:
         """There is such a version, wait for it until then; versions given up because too many are open."""
         if self.latest is None:
-            self._floor, self._quiet = max(0, version - 1), version
+            self._floor, self._quiet = max(0, version - RECENT), version
         elif version <= self.latest:
             return []
         self.latest = version

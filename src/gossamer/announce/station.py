@@ -87,6 +87,7 @@ class Station:
         self._contents: Thread | None = None
         self._pages: list[tuple[Thread, list[Thread]]] = []
         self._next: int | None = None
+        self._gone = False
 
     # threads
 
@@ -174,6 +175,13 @@ class Station:
             self._topics[thread].retires = ends
         return made
 
+    def farewell(self, now: int) -> None:
+        """Tell that nothing is announced here any longer, so that listeners look elsewhere at once."""
+        self._gone = True
+        pages = [page for page, _ in self._pages]
+        for thread in (*pages, *([self._contents] if self._contents else [])):
+            self._change(thread, now)
+
     def _page(self, now: int) -> Thread:
         """The page of indexes."""
         if self._contents is None:
@@ -200,6 +208,8 @@ class Station:
                 listed[self._contents] = self._latest(self._contents)
             return index.encode(listed)
         page = Page(self.settings.refresh)
+        if self._gone:
+            return configuration.encode(page)
         if thread == self._contents:
             listings = tuple(
                 Listed(each, self._topics[each].channel, tuple(sorted(members)))

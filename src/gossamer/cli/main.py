@@ -8,7 +8,20 @@ import sys
 import typer
 from rich.console import Console
 
-from gossamer.cli import analyse, audit, bench, demo, node, packages, registry, simulate, sweep, talk, whatif
+from gossamer.cli import (
+    analyse,
+    announce,
+    audit,
+    bench,
+    demo,
+    node,
+    packages,
+    registry,
+    simulate,
+    sweep,
+    talk,
+    whatif,
+)
 from gossamer.core.errors import ConfigError, GossamerError
 
 app = typer.Typer(
@@ -24,6 +37,9 @@ app.command("pub")(talk.pub)
 app.command("sub")(talk.sub)
 app.command("request")(talk.request)
 app.command("channels")(node.channels)
+app.command("announce")(announce.announce)
+app.command("listen")(announce.listen)
+app.command("index")(announce.index)
 app.add_typer(registry.app, name="registry")
 app.add_typer(packages.app, name="templates")
 app.add_typer(analyse.app, name="analyse")

@@ -134,7 +134,7 @@ async def _publish(
         except NoAnswer:
             heard = False
         try:
-            async for payload in _given(payloads):
+            async for payload in given(payloads):
                 await channel.publish(payload, envelope)
                 published += 1
             await channel.drain()
@@ -147,7 +147,7 @@ async def _publish(
     return True
 
 
-async def _given(payloads: list[bytes] | None) -> AsyncIterator[bytes]:
+async def given(payloads: list[bytes] | None) -> AsyncIterator[bytes]:
     if payloads is not None:
         for payload in payloads:
             yield payload
