@@ -13,6 +13,7 @@ from gossamer.testing.fake import parcel
 NUMBERS = st.integers(1, 12)
 NAMES = st.sampled_from("xyz")
 PATIENCE = 10
+NEVER = 2**62
 
 
 def numbers(stream: Stream) -> list[int]:
@@ -191,27 +192,29 @@ def test_what_others_asked_for_and_the_source_no_longer_keeps_is_not_asked_for()
 def test_who_is_behind_and_still_is_reminded_again_and_again() -> None:
     stream = begun("x", "y", high=3)
     stream.hear("x", 3, 3, 0)
-    assert stream.silent(PATIENCE - 1, PATIENCE) == []
-    assert stream.silent(PATIENCE, PATIENCE) == ["y"]
-    assert stream.silent(PATIENCE, PATIENCE) == []
-    assert stream.silent(2 * PATIENCE, PATIENCE) == ["y"]
+    assert stream.overdue(PATIENCE - 1, PATIENCE, NEVER)[0] == []
+    assert stream.overdue(PATIENCE, PATIENCE, NEVER)[0] == ["y"]
+    assert stream.overdue(PATIENCE, PATIENCE, NEVER)[0] == []
+    assert stream.overdue(2 * PATIENCE, PATIENCE, NEVER)[0] == ["y"]
 
 
 def test_a_laggard_is_who_itself_does_not_move() -> None:
     stream = begun("x", "y", "z", high=3)
-    assert stream.laggards(0, PATIENCE) == []
+    assert stream.overdue(0, NEVER, PATIENCE)[1] == []
     stream.hear("x", 1, 3, PATIENCE)
     stream.hear("y", 1, 2, PATIENCE)
-    assert stream.laggards(PATIENCE + 1, PATIENCE) == ["z"]
+    assert stream.overdue(PATIENCE + 1, NEVER, PATIENCE)[1] == ["z"]
     stream.hear("x", 1, 3, 2 * PATIENCE)
     stream.hear("y", 1, 2, 2 * PATIENCE)
-    assert stream.laggards(2 * PATIENCE + 1, PATIENCE) == ["y", "z"], "x waits for somebody behind it"
+    assert stream.overdue(2 * PATIENCE + 1, NEVER, PATIENCE)[1] == ["y", "z"], (
+        "x waits for somebody behind it"
+    )
 
 
 def test_who_has_everything_is_no_laggard_however_long_it_is_silent() -> None:
     stream = begun("x", high=3)
     stream.hear("x", 3, 3, 0)
-    assert stream.laggards(1000 * PATIENCE, PATIENCE) == []
+    assert stream.overdue(1000 * PATIENCE, NEVER, PATIENCE)[1] == []
     assert not stream.waiting
 
 
@@ -219,21 +222,21 @@ def test_who_lags_is_given_time_from_when_it_began_to_lag() -> None:
     stream = begun("x", high=3)
     stream.hear("x", 3, 3, 0)
     stream.add(parcel("s", 4))
-    assert stream.laggards(1000 * PATIENCE, PATIENCE) == []
-    assert stream.laggards(1001 * PATIENCE + 1, PATIENCE) == ["x"]
+    assert stream.overdue(1000 * PATIENCE, NEVER, PATIENCE)[1] == []
+    assert stream.overdue(1001 * PATIENCE + 1, NEVER, PATIENCE)[1] == ["x"]
     stream.hear("x", 4, 4, 1002 * PATIENCE)
     stream.add(parcel("s", 5))
-    assert stream.laggards(2000 * PATIENCE, PATIENCE) == []
+    assert stream.overdue(2000 * PATIENCE, NEVER, PATIENCE)[1] == []
 
 
 def test_who_was_expelled_is_told_until_it_answers() -> None:
     stream = begun("x", high=3)
     stream.expel("x")
-    assert stream.silent(PATIENCE, PATIENCE) == ["x"]
-    assert stream.silent(PATIENCE + 1, PATIENCE) == []
-    assert stream.silent(2 * PATIENCE, PATIENCE) == ["x"]
+    assert stream.overdue(PATIENCE, PATIENCE, NEVER)[0] == ["x"]
+    assert stream.overdue(PATIENCE + 1, PATIENCE, NEVER)[0] == []
+    assert stream.overdue(2 * PATIENCE, PATIENCE, NEVER)[0] == ["x"]
     stream.readmit("x")
-    assert stream.silent(9 * PATIENCE, PATIENCE) == []
+    assert stream.overdue(9 * PATIENCE, PATIENCE, NEVER)[0] == []
 
 
 def test_who_was_expelled_holds_nobody_up_and_comes_back_as_a_new_one() -> None:
@@ -244,7 +247,7 @@ def test_who_was_expelled_holds_nobody_up_and_comes_back_as_a_new_one() -> None:
     assert stream.neighbours(["x"], PATIENCE) == []
     stream.expelled.discard("x")
     assert stream.neighbours(["x"], 3 * PATIENCE) == ["x"]
-    assert stream.laggards(4 * PATIENCE, PATIENCE) == []
+    assert stream.overdue(4 * PATIENCE, NEVER, PATIENCE)[1] == []
 
 
 def test_what_one_neighbour_said_in_an_earlier_life_no_longer_counts() -> None:

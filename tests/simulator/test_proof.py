@@ -98,6 +98,14 @@ def test_a_smaller_scenario_has_fewer_of_everybody_and_goes_faster() -> None:
     assert len([node for node in build(small, 1).nodes if "-" not in node]) == 10
 
 
+@pytest.mark.parametrize("name", PROVEN)
+def test_every_proof_can_be_made_as_small_as_twenty_nodes(name: str) -> None:
+    large = load(SCENARIOS / f"{name}.toml")
+    small = smaller(large, 20, 8)
+    build(small, 1)
+    assert [each.end for each in small.react] == [each.end / 8 for each in large.react]
+
+
 def test_names_that_do_not_fit_a_smaller_network_are_refused() -> None:
     with pytest.raises(ConfigError, match="n020"):
         build(smaller(load(SCENARIOS / "overlay.toml"), 30), 1)

@@ -165,7 +165,7 @@ def test_traffic_is_counted_by_kind_in_bytes_of_the_frame(bench):
     it.world.publish("a", "c", bytes(500))
     it.hint("a", "b")
     assert it.world.messages == {"parcel": 1, "control": 1}
-    assert [it.world.bytes["parcel"], it.world.bytes["control"]] == sizes
+    assert [it.world.tally.bytes["parcel"], it.world.tally.bytes["control"]] == sizes
     assert sizes[0] > 500
 
 

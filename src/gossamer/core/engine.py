@@ -204,11 +204,11 @@ class Engine:
 
     def wake(self, now: int, channel: int, name: str) -> list[Effect]:
         """A wake is due."""
-        return self._tell(now, channel, lambda template, context: template.on_timer(context, name))
+        return self._tell(now, channel, "on_timer", name)
 
     def report(self, now: int, channel: int, report: Report) -> list[Effect]:
         """Storage has done what a template asked for."""
-        return self._tell(now, channel, lambda template, context: template.on_report(context, report))
+        return self._tell(now, channel, "on_report", report)
 
     def set(self, now: int, name: str, value: object) -> list[Effect]:
         """Set a container."""
@@ -325,7 +325,7 @@ class Engine:
         if instance is None:
             self._wonder(sender, control, control.channel)
             return
-        message = decode_message(control, instance.template.decoder())
+        message = control.message or decode_message(control, instance.template.decoder())
         self._tracer.item(self.now, trace.RECEIVED, control, sender)
         instance.template.dispatch(instance.at(self.now), message, sender)
         self._compare(instance)
@@ -338,11 +338,11 @@ class Engine:
         for service in self._services:
             service.template.on_unknown(service.at(self.now), channel, sender)
 
-    def _tell(self, now: int, channel: int, tell: Callable[[Template[Any], Context], None]) -> list[Effect]:
+    def _tell(self, now: int, channel: int, handler: str, what: object) -> list[Effect]:
         self.now = now
         instance = self._instances.get(channel)
         if instance is not None:
-            tell(instance.template, instance.at(now))
+            getattr(instance.template, handler)(instance.at(now), what)
             self._compare(instance)
         return self._done()
 

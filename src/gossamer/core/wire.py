@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import struct
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -61,9 +62,21 @@ def encode(item: Item) -> bytes:
             frame = _frame(kind, _encode(item.header), item.body)
         else:
             body = _encode(item.message) if item.body is None else item.body
-            frame = _frame(CONTROL, _encode(ControlHeader(item.channel)), body)
+            frame = _frame(CONTROL, _control_header(item.channel), body)
         item._frame = frame
     return frame
+
+
+def size(item: Item) -> int:
+    """Bytes of an item's frame; a control message that goes no further is not framed for it."""
+    if item._frame is not None or isinstance(item, Parcel) or item.body is not None:
+        return len(encode(item))
+    return PRELUDE + len(_control_header(item.channel)) + len(_encode(item.message))
+
+
+@lru_cache(maxsize=4096)
+def _control_header(channel: int) -> bytes:
+    return _encode(ControlHeader(channel))
 
 
 def _frame(kind: int, header: bytes, body: bytes) -> bytes:

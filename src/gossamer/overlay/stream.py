@@ -23,6 +23,8 @@ MAX_KEPT = 64
 class Stream:
     """The window of one source.
 
+    entry, node
+        Where its address begins, on the backbone, and ends.
     next
         The sequence number that is delivered next; 0 while the beginning is not known.
     base
@@ -51,6 +53,7 @@ class Stream:
         "begun",
         "behind",
         "dead",
+        "entry",
         "expelled",
         "fresh",
         "held",
@@ -60,7 +63,9 @@ class Stream:
         "low",
         "moved",
         "next",
+        "node",
         "over",
+        "path",
         "placed",
         "reached",
         "settled",
@@ -70,6 +75,8 @@ class Stream:
 
     def __init__(self, address: str, first: int = 0, life: int = 0) -> None:
         self.address = address
+        self.path = address.split("/")
+        self.entry, self.node = self.path[0], self.path[-1]
         self.life = life
         self.next = first
         self.high = max(0, first - 1)
@@ -179,11 +186,12 @@ class Stream:
         """Numbers to ask for: holes and what others asked for, each again only after a while."""
         if not self.next or (self.next > self.high and not self.wanted):
             return []
-        numbers = [number for number in range(self.next, self.high + 1) if number not in self.held]
-        numbers += [number for number in sorted(self.wanted) if number < self.next and not self.find(number)]
-        due = [number for number in numbers if now - self._asked.get(number, -patience) >= patience][:limit]
-        for number in due:
-            self._asked[number] = now
+        held, asked, recent = self.held, self._asked, now - patience
+        numbers = [number for number in range(self.next, self.high + 1) if number not in held]
+        if self.wanted:
+            numbers += [each for each in sorted(self.wanted) if each < self.next and not self.find(each)]
+        due = [number for number in numbers if asked.get(number, recent) <= recent][:limit]
+        asked.update(dict.fromkeys(due, now))
         return due
 
     def expect(self, number: int, window: int) -> None:
@@ -254,16 +262,20 @@ class Stream:
     def _all(self, lowest: int) -> int | None:
         if not self.next:
             return None
-        lowest = min(lowest, self.settled)
+        if self.settled < lowest:
+            lowest = self.settled
         for number in self.behind.values():
             if number is None:
                 return None
-            lowest = min(lowest, number)
+            if number < lowest:
+                lowest = number
         return lowest
 
     @property
     def due(self) -> bool:
         """Whether there is something to release."""
+        if self.low >= self.next:
+            return False
         complete = self.complete
         return complete is not None and complete >= self.low
 
@@ -294,27 +306,29 @@ class Stream:
             and not self.waiting
         )
 
-    def silent(self, now: int, patience: int) -> list[str]:
-        """Neighbours that lack something and have neither moved nor been reminded for a while; and those that
-        were expelled, until they answer.
-        """
-        found = []
-        for name in [*self.behind, *sorted(self.expelled)]:
-            number = self.behind.get(name)
-            last = max(self.moved.get(name, 0), self._told.get(name, 0))
-            if (number is None or number < self.high) and now - last >= patience:
-                self._told[name] = now
-                found.append(name)
-        return found
+    def overdue(self, now: int, reminder: int, patience: int) -> tuple[list[str], list[str]]:
+        """Whom to remind, and whom to wait for no longer.
 
-    def laggards(self, now: int, patience: int) -> list[str]:
-        """Neighbours with something to catch up on that have not moved for too long."""
-        self._lags = {
-            name: self._lags.get(name, now)
+        Reminded are neighbours that lack something and have neither moved nor been reminded for a while, and
+        those that were expelled, until they answer. Who has had something to catch up on and has not moved
+        for too long is a laggard.
+        """
+        high, lags, moved, told = self.high, self._lags, self.moved, self._told
+        self._lags = lags = {
+            name: lags.get(name, now)
             for name, number in self.behind.items()
-            if number is None or number < self.high
+            if number is None or number < high
         }
-        return [name for name, since in self._lags.items() if now - max(since, self.moved[name]) > patience]
+        if not lags and not self.expelled:
+            return [], []
+        recent, long = now - reminder, now - patience
+        silent = [
+            name
+            for name in (*lags, *sorted(self.expelled))
+            if moved.get(name, 0) <= recent and told.get(name, 0) <= recent
+        ]
+        told.update(dict.fromkeys(silent, now))
+        return silent, [name for name, since in lags.items() if since < long and moved[name] < long]
 
     def expel(self, name: str) -> None:
         """Wait no longer for a neighbour; should it come back, it comes as a new one."""

@@ -16,6 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from gossamer.core.context import Dice
 from gossamer.core.control import Control
 from gossamer.core.effect import (
     Acknowledged,
@@ -35,11 +36,10 @@ from gossamer.core.effect import (
 from gossamer.core.engine import Engine
 from gossamer.core.parcel import Parcel
 from gossamer.core.trace import EXPIRED
-from gossamer.core.wire import Item, encode
+from gossamer.core.wire import Item, size
 from gossamer.overlay.directory import Entry
 from gossamer.simulator import rules
 from gossamer.simulator.clock import NETWORK, TIMER, Clock
-from gossamer.simulator.dice import SeededDice
 from gossamer.simulator.host import Host, Way
 from gossamer.simulator.models import FULL, LinkModel
 from gossamer.simulator.storage import Storage
@@ -77,7 +77,7 @@ class Carrier:
         Makes the model of a link between two nodes that were never joined; None leaves them apart.
     """
 
-    def __init__(self, world: World, clock: Clock, dice: SeededDice) -> None:
+    def __init__(self, world: World, clock: Clock, dice: Dice) -> None:
         self.hosts: dict[str, Host] = {}
         self.channels: dict[int, Entry] = {}
         self.drops: Counter[str] = Counter()
@@ -166,7 +166,10 @@ class Carrier:
 
     def _wake(self, host: Host, key: tuple[int, str]) -> None:
         del host.wakes[key]
-        self.tell(host, "wake", *key)
+        if host.engine is None or host.paused:
+            self.tell(host, "wake", *key)
+        else:
+            self.carry(host, host.engine.wake(host.time(), *key))
 
     def lose(self, host: Host, engine: Engine, peer: str, item: Item, reason: str) -> None:
         """An item between an engine of a host and a peer ends here; nothing but that comes of it."""
@@ -218,7 +221,7 @@ class Carrier:
 
     def _send(self, host: Host, send: Send) -> None:
         item = send.item
-        size = len(encode(item))
+        length = size(item)
         kind = _kind(item)
         channel = item.channel if type(item) is Control else item.header.channel  # type: ignore[union-attr]
         for peer in send.to:
@@ -231,8 +234,8 @@ class Carrier:
                 assert host.engine is not None
                 self.lose(host, host.engine, peer, item, NO_LINK)
             else:
-                self.tally.sent(channel, kind, size)
-                self._transmit(host, way, item, size, kind)
+                self.tally.sent(channel, kind, length)
+                self._transmit(host, way, item, length, kind)
 
     def _open(self, host: Host, peer: str) -> Way | None:
         """A lane that comes about when it is first used."""
@@ -246,7 +249,7 @@ class Carrier:
         way.up = True
         return way
 
-    def _transmit(self, host: Host, way: Way, item: Item, size: int, kind: str) -> None:
+    def _transmit(self, host: Host, way: Way, item: Item, length: int, kind: str) -> None:
         extra, copies = 0, 0
         dice, clock = self._dice, self._clock
         for _, judge in self._judges:
@@ -258,7 +261,7 @@ class Carrier:
                 extra += verdict.by
             elif type(verdict) is rules.Duplicate:
                 copies += 1
-        arrives = way.carry(clock.now, size, dice, extra)
+        arrives = way.carry(clock.now, length, dice, extra)
         if arrives < 0:
             reason = QUEUE_FULL if arrives == FULL else LOST_ON_THE_WAY
             self.lose(host, way.engine, way.receiver.name, item, reason)

@@ -31,7 +31,8 @@ class SeededDice:
         self._key: tuple[int, str, int, str] | None = (seed, node, incarnation, label)
         self._random: Random | None = None
 
-    def _made(self) -> Random:
+    def made(self) -> Random:
+        """The generator itself, for who throws with every item."""
         if self._random is None:
             assert self._key is not None
             self._random = Random(int.from_bytes(derive(*self._key), "big"))
@@ -41,13 +42,13 @@ class SeededDice:
     def random(self) -> float:
         """At least 0 and less than 1."""
         made = self._random
-        return self._made().random() if made is None else made.random()
+        return self.made().random() if made is None else made.random()
 
     def randrange(self, stop: int, /) -> int:
-        return self._made().randrange(stop)
+        return self.made().randrange(stop)
 
     def choice(self, seq: Sequence[Element], /) -> Element:
-        return self._made().choice(seq)
+        return self.made().choice(seq)
 
     def shuffle(self, seq: MutableSequence[Any], /) -> None:
-        self._made().shuffle(seq)
+        self.made().shuffle(seq)

@@ -183,9 +183,9 @@ def run(
         latency_p50=ledger.latency.seconds(0.5),
         latency_p99=ledger.latency.seconds(0.99),
         control_messages=world.messages["control"],
-        control_bytes=world.bytes["control"],
+        control_bytes=world.tally.bytes["control"],
         data_messages=world.messages["parcel"] + world.messages["feedback"],
-        data_bytes=world.bytes["parcel"] + world.bytes["feedback"],
+        data_bytes=world.tally.bytes["parcel"] + world.tally.bytes["feedback"],
         channels={
             name: _channel(books, traffic.pop(name, Traffic()), world, name)
             for name, books in sorted(ledger.channels.items())

@@ -8,9 +8,9 @@ from typing import TypeVar
 import msgspec
 
 from gossamer.overlay.monitor import MonitorSettings
-from gossamer.simulator.script import Below, Churn, Offer, Publish, Scenario, Subscribe
+from gossamer.simulator.script import Below, Churn, Offer, Publish, React, Scenario, Subscribe
 
-Part = TypeVar("Part", Below, Churn, Offer, Publish, Subscribe)
+Part = TypeVar("Part", Below, Churn, Offer, Publish, React, Subscribe)
 
 TIMES = ("start", "end", "join", "leave", "stay", "away", "every", "down")
 
@@ -41,6 +41,7 @@ def smaller(scenario: Scenario, nodes: int, pace: float = 1.0) -> Scenario:
         subscribe=tuple(_part(each, share, pace) for each in scenario.subscribe),
         advertise=tuple(_part(each, share, pace) for each in scenario.advertise),
         below=tuple(_part(each, share, pace) for each in scenario.below),
+        react=tuple(_part(each, share, pace) for each in scenario.react),
         churn=tuple(_part(each, share, pace) for each in scenario.churn),
     )
 

@@ -40,34 +40,53 @@ class Expired(msgspec.Struct):
 class Tally:
     """Counts what a world does.
 
-    messages, bytes
-        Transmissions and their bytes by kind of item: parcel, feedback, control.
-    channels
-        Transmissions by the number of the channel.
     expired
-        By the number of the channel too.
+        By the number of the channel.
     """
 
     def __init__(self) -> None:
-        self.messages: Counter[str] = Counter()
-        self.bytes: Counter[str] = Counter()
-        self.channels: dict[int, Traffic] = {}
+        self._sent: dict[tuple[int, str], list[int]] = {}
+        """How many items and bytes, by channel and kind of item: parcel, feedback, control."""
         self.expired: dict[int, Expired] = {}
         self._figures: dict[str, Counter[str]] = {}
 
     def sent(self, channel: int, kind: str, size: int) -> None:
         """One transmission."""
-        self.messages[kind] += 1
-        self.bytes[kind] += size
-        traffic = self.channels.get(channel)
-        if traffic is None:
-            traffic = self.channels[channel] = Traffic()
-        if kind == "control":
-            traffic.control_messages += 1
-            traffic.control_bytes += size
-        else:
-            traffic.data_messages += 1
-            traffic.data_bytes += size
+        counted = self._sent.get((channel, kind))
+        if counted is None:
+            counted = self._sent[channel, kind] = [0, 0]
+        counted[0] += 1
+        counted[1] += size
+
+    @property
+    def messages(self) -> Counter[str]:
+        """Transmissions by kind of item."""
+        return self._by_kind(0)
+
+    @property
+    def bytes(self) -> Counter[str]:
+        """Bytes transmitted by kind of item."""
+        return self._by_kind(1)
+
+    def _by_kind(self, which: int) -> Counter[str]:
+        total: Counter[str] = Counter()
+        for (_, kind), counted in self._sent.items():
+            total[kind] += counted[which]
+        return total
+
+    @property
+    def channels(self) -> dict[int, Traffic]:
+        """Transmissions by the number of the channel."""
+        found: dict[int, Traffic] = {}
+        for (channel, kind), (messages, size) in self._sent.items():
+            traffic = found.setdefault(channel, Traffic())
+            if kind == "control":
+                traffic.control_messages += messages
+                traffic.control_bytes += size
+            else:
+                traffic.data_messages += messages
+                traffic.data_bytes += size
+        return found
 
     def spared(self, hosts: Mapping[str, Host], at: Host, sender: str, channel: str, parcel: Parcel) -> None:
         """A parcel from a neighbour expired at a node: walk the ways that it would have gone."""

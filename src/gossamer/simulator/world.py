@@ -9,6 +9,7 @@ ends the lives of nodes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -66,17 +67,13 @@ class World:
         self.seed = seed
         self.templates = installed_templates() if templates is None else templates
         self.clock = Clock()
-        self._carrier = Carrier(self, self.clock, self.dice("network"))
+        self._carrier = Carrier(self, self.clock, self.dice("network").made())
         self._services = [service.name for service in services({})]
         self._lives = Lives(self, self._carrier, services, nanoseconds(detection))
         self.drops = self._carrier.drops
         """Drops by reason."""
         self.tally = self._carrier.tally
         """Transmissions by channel, and what else there is to count."""
-        self.messages = self.tally.messages
-        """Transmissions by kind of item: parcel, feedback, control."""
-        self.bytes = self.tally.bytes
-        """Bytes transmitted by kind of item."""
         self._recorder = recorder
         self._link = link or LinkModel()
         self._node = node or NodeModel()
@@ -139,6 +136,11 @@ class World:
     def figures(self) -> dict[str, dict[str, int]]:
         """What templates counted, by channel and name, summed over nodes and their lives."""
         return self.tally.figures(host.engine for host in self._hosts.values() if host.engine)
+
+    @property
+    def messages(self) -> Counter[str]:
+        """Transmissions by kind of item: parcel, feedback, control."""
+        return self.tally.messages
 
     def traffic(self) -> dict[str, Traffic]:
         """Transmissions by channel and service."""

@@ -354,7 +354,7 @@ class Causal(Reliable[S]):
         asking = [(key, since) for key, (_, since) in self.unsure.items()]
         asking += [(key, puzzle.since) for key, puzzle in self._puzzles.items() if puzzle.cut is None]
         for key, since in asking:
-            if self._time - since >= nanoseconds(self.settings.laggard):
+            if self._time - since >= self._laggard:
                 self._skip(ctx, key)
         for key in tuple(self._puzzles):
             self._go_on(ctx, key)
@@ -387,7 +387,7 @@ class Causal(Reliable[S]):
         stream, tree = self.streams.get(key), self.group.tree
         if stream is None or stream.over or self.streams.anew(key):
             return True
-        return on_backbone(ctx) and tree is not None and stream.address.split("/")[0] not in tree
+        return on_backbone(ctx) and tree is not None and stream.entry not in tree
 
     def _skip(self, ctx: Context, key: Key) -> None:
         """Nobody says what a stream depends on: it begins behind all that is known to exist."""

@@ -17,6 +17,7 @@ from gossamer.overlay.group import Group, GroupTimes
 from gossamer.overlay.groupwords import Join, JoinHeard, Leave, LeaveHeard, TreeHeard, TreeUpdate
 from gossamer.overlay.interest import Interest, InterestHeard, Interests
 
+FIRST_TIER = (Role.BACKBONE, Role.PEER)
 MAX_WAITING = 64
 """Parcels that wait for this node to be in the group."""
 
@@ -100,9 +101,11 @@ class Multicast(Template[S]):
 
     def hops(self, ctx: Context, sender: str | None) -> list[str]:
         """Where a parcel from a neighbour, or from here, goes next."""
-        near = set(self.group.neighbours(ctx)) if on_backbone(ctx) else set()
-        near.update(node for node in self.interests.said if self.interests.listens(node))
-        return sorted(near - {sender})
+        near = self.group.neighbours(ctx) if on_backbone(ctx) else ()
+        beside = [node for node, said in self.interests.said.items() if said.listens]
+        if beside:
+            return sorted({*near, *beside} - {sender})
+        return [node for node in near if node != sender]  # in order of name already
 
     def obstacle(self, ctx: Context) -> str | None:
         return f"the group of {ctx.channel!r}" if len(self._waiting) >= MAX_WAITING else None
@@ -213,4 +216,4 @@ class Multicast(Template[S]):
 
 def on_backbone(ctx: Context) -> bool:
     """Whether a node takes part in groups itself, rather than through a server."""
-    return ctx.role in (Role.BACKBONE, Role.PEER)
+    return ctx.role in FIRST_TIER

@@ -42,6 +42,7 @@ class Reliable(Sourced[S]):
         self._near: list[str] = []
         """Who was next to this node at the last beat."""
         self._beat_length = nanoseconds(min(settings.repair, settings.ack))
+        self._repair, self._reminder = nanoseconds(settings.repair), nanoseconds(2 * settings.ack)
 
     # parcels
 
@@ -89,7 +90,7 @@ class Reliable(Sourced[S]):
     def advance(self, ctx: Context, stream: Stream, sender: str | None) -> None:
         """Deliver what is next in order."""
         if stream.gap():
-            ctx.gap(last(stream.address))
+            ctx.gap(stream.node)
         for parcel in stream.ready(lambda parcel: self.turn(ctx, parcel)):
             self.in_order(ctx, parcel, sender)
         self._release(ctx, stream)
@@ -218,14 +219,15 @@ class Reliable(Sourced[S]):
             stream.placed = (above, self._near)
             self._place(ctx, key, stream)
         if above is not None:
-            numbers = stream.missing(self._time, nanoseconds(self.settings.repair), MAX_ASKED)
+            numbers = stream.missing(self._time, self._repair, MAX_ASKED)
             if numbers or not (stream.next or stream.over == 2):
                 ctx.send(above, Missing(stream.address, key[1], ranges(numbers)))
         elif stream.over == 1 and not stream.idle and self._ends(ctx, stream):
             self._give_up(ctx, key, stream)
-        for neighbour in stream.silent(self._time, nanoseconds(2 * self.settings.ack)):
+        silent, laggards = stream.overdue(self._time, self._reminder, self._laggard)
+        for neighbour in silent:
             self._tell(ctx, key, stream, neighbour)
-        for neighbour in stream.laggards(self._time, nanoseconds(self.settings.laggard)):
+        for neighbour in laggards:
             self._expel(ctx, key, stream, neighbour)
         self._release(ctx, stream)
         lacks = not stream.next and stream.over < 2

@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 from msgspec import Meta
 
 from gossamer.core.context import Context
-from gossamer.core.names import last, nanoseconds
+from gossamer.core.names import nanoseconds
 from gossamer.overlay.grouptree import Rooted
 from gossamer.overlay.stream import Stream, Streams
 from gossamer.templates.multicast import Multicast, MulticastSettings, on_backbone
@@ -41,40 +41,38 @@ class Sourced(Multicast[S]):
     def __init__(self, settings: S) -> None:
         super().__init__(settings)
         self.streams = Streams()
+        self._laggard = nanoseconds(settings.laggard)
         self._time = 0
         """Nanoseconds of watching; neither a pause nor a wrong clock makes others look slow."""
 
     def hops(self, ctx: Context, sender: str | None) -> list[str]:
         """Below the backbone also the server, though it may believe for a while that nobody listens."""
         near = super().hops(ctx, sender)
+        if on_backbone(ctx):
+            return near
         server = ctx.server
-        if (
-            on_backbone(ctx)
-            or server is None
-            or server in (sender, *near)
-            or server not in self.interests.said
-        ):
+        if server is None or server in (sender, *near) or server not in self.interests.said:
             return near
         return sorted([*near, server])
 
     def begins(self, ctx: Context, stream: Stream) -> bool:
         """Whether this node is the source, in this life."""
-        return last(stream.address) == ctx.node and stream.life == ctx.incarnation
+        return stream.node == ctx.node and stream.life == ctx.incarnation
 
     def upstream(self, ctx: Context, stream: Stream) -> str | None:
         """The neighbour towards a source, or towards who stands in for it; None if it begins here."""
         if self.begins(ctx, stream):
             return None
-        path = stream.address.split("/")
-        if ctx.node in path[:-1]:
-            return path[path.index(ctx.node) + 1]
+        path, here = stream.path, ctx.node
+        if len(path) > 1 and here in path[:-1]:
+            return path[path.index(here) + 1]
         if not on_backbone(ctx):
             return ctx.server
         tree = self.group.tree
-        if tree is None or ctx.node not in tree:
+        if tree is None or here not in tree:
             return None
-        gone = stream.over or path[0] not in tree
-        return tree.tree.next_hop(ctx.node, self.stand_in(tree) if gone else path[0])
+        gone = stream.over or stream.entry not in tree
+        return tree.tree.next_hop(here, self.stand_in(tree) if gone else stream.entry)
 
     def stand_in(self, tree: Rooted) -> str:
         """Who takes the place of a source that has gone."""
@@ -92,5 +90,4 @@ class Sourced(Multicast[S]):
         """Whether this node has just begun and met nobody of the backbone: who is behind it, it cannot know.
         As long as others would wait for it, it acknowledges nothing.
         """
-        young = self._time < nanoseconds(self.settings.laggard)
-        return young and on_backbone(ctx) and self.group.lost(ctx)
+        return self._time < self._laggard and on_backbone(ctx) and self.group.lost(ctx)

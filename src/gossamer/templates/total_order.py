@@ -9,7 +9,6 @@ from msgspec import Meta
 
 from gossamer.core.context import NODES, TREE, Context
 from gossamer.core.control import on
-from gossamer.core.names import last, nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, TOTAL_ORDER
 from gossamer.core.trace import ORDERED
@@ -122,7 +121,7 @@ class TotalOrder(Reliable[S]):
     # parcels and places
 
     def begins(self, ctx: Context, stream: Stream) -> bool:
-        return last(stream.address) in (ctx.node, MARK + ctx.node) and stream.life == ctx.incarnation
+        return stream.node.removeprefix(MARK) == ctx.node and stream.life == ctx.incarnation
 
     def stand_in(self, tree: Rooted) -> str:
         return self.sequencer[1] if self.sequencer[1] in tree else tree.root
@@ -149,7 +148,7 @@ class TotalOrder(Reliable[S]):
 
     def advance(self, ctx: Context, stream: Stream, sender: str | None) -> None:
         super().advance(ctx, stream, sender)
-        if not last(stream.address).startswith(MARK):
+        if not stream.node.startswith(MARK):
             self._propose(ctx) if self.council.leads else self._begin(ctx)
         self.fetching.arrived(ctx)
         self._go_on(ctx, sender)
@@ -240,7 +239,7 @@ class TotalOrder(Reliable[S]):
         busy = super()._beat(ctx, key, stream)
         if not self.places or self._stuck[0] != self.next:
             self._stuck = (self.next, self._time)
-        elif self._time - self._stuck[1] > nanoseconds(self.settings.laggard):
+        elif self._time - self._stuck[1] > self._laggard:
             self._skip(ctx)
         return busy or bool(self.places)
 
@@ -313,7 +312,7 @@ class TotalOrder(Reliable[S]):
     def _release(self, ctx: Context, stream: Stream) -> None:
         before = stream.low
         super()._release(ctx, stream)
-        if stream.low > before and last(stream.address)[0] == MARK and self.begins(ctx, stream):
+        if stream.low > before and stream.node.startswith(MARK) and self.begins(ctx, stream):
             while self._lacked and self._lacked[0][0] < stream.low:
                 self.council.settle(self._lacked.popleft()[1])
             self.tell_order(ctx)
