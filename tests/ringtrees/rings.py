@@ -10,7 +10,9 @@ from gossamer.core.context import NODES
 from gossamer.core.event import NO_ENVELOPE, Criteria, Envelope
 from gossamer.core.parcel import Parcel
 from gossamer.core.wire import Item
+from gossamer.ringtrees.registrar import Registrar
 from gossamer.ringtrees.succession import REGION
+from gossamer.ringtrees.words import Seat
 from gossamer.simulator.checks import Ledger
 from gossamer.simulator.field import Field
 from gossamer.simulator.models import LinkModel
@@ -121,6 +123,20 @@ class Ring(Witness):
         template = engine.instance(CHANNEL).template
         assert isinstance(template, RingTree)
         return template
+
+    def registrars(self) -> dict[str, Registrar]:
+        """Who serves, by node."""
+        up = (name for name in self.names if self.world.running(name))
+        return {name: each for name in up if (each := self.at(name).service.registrar) is not None}
+
+    def seats(self) -> dict[str, Seat | None]:
+        """What members think where they are."""
+        return {name: self.at(name).member.seat for name in sorted(self.members())}
+
+    def listed(self) -> dict[str, Seat | None]:
+        """What the only service thinks where members are, in the same words."""
+        ((_, registrar),) = self.registrars().items()
+        return {name: registrar.seat_of(name) for name in sorted(registrar.listed) if name[0] == "m"}
 
     def run(self, seconds: float) -> None:
         self.world.run(self.world.now + seconds)

@@ -75,17 +75,20 @@ class Member:
         self._number = 0
         self._heard = True
         self._tries = 0
+        self.epoch = 0
+        """Since when the service has been serving that this node is registered with."""
+        self._ready = False
         self._told: dict[bytes, tuple[int, int]] = {}
         """Groups that the present service has told of, and how new that is."""
-        self._awaited = 0
-        """Groups that the service said it would tell of."""
+        self._awaited: int | None = None
+        """Groups that the service said it would tell of; None while it does not know."""
 
     # reading
 
     @property
     def ready(self) -> bool:
         """Whether this node knows whom to give what it publishes."""
-        return bool(self.offered) and self._heard and len(self._told) >= self._awaited
+        return self._ready
 
     @property
     def busy(self) -> bool:
@@ -117,6 +120,7 @@ class Member:
         if not offered:
             self.entries.clear()
             self._told.clear()
+            self._ready = False
         self.wanted, self.offered = wanted, offered
         self._number = max(ctx.now, self._number + 1)
         self._again(ctx)
@@ -127,6 +131,7 @@ class Member:
             self.server = server
             self._version = (0, 0)
             self._told.clear()
+            self._awaited = None
             if self.busy:
                 self._again(ctx)
 
@@ -159,14 +164,20 @@ class Member:
 
     def registered(self, ctx: Context, registered: Registered, sender: str) -> None:
         """The service knows what this node wants."""
-        if sender != self.server or registered.number != self._number or self._heard:
+        if sender != self.server or registered.number != self._number:
             return
-        self._heard, self._awaited = True, registered.groups
+        self._heard, self.epoch = True, registered.epoch
+        self._awaited = registered.groups if registered.settled else None
         self._forget_earlier()
-        if self.busy:
-            ctx.wake("register", self._times.refresh * (0.75 + ctx.rng.random() / 2))
-        else:
+        if not self.busy:
             ctx.cancel("register")
+        elif registered.settled:
+            ctx.wake("register", self._times.refresh * (0.75 + ctx.rng.random() / 2))
+
+    def hear_of(self, ctx: Context, epoch: int) -> None:
+        """A neighbour knows a service that began in this epoch: if that is a later one, ask."""
+        if epoch > self.epoch and self._heard and self.seat:
+            self._again(ctx)
 
     # what the service tells
 
@@ -177,6 +188,8 @@ class Member:
         self._say(ctx, sender, SeatHeard(seat.epoch, seat.counter))
         if (seat.epoch, seat.counter) <= self._version:
             return
+        if seat.epoch != self._version[0]:
+            self.pulse.watch(())  # whom the new service has not told of us yet says nothing to us
         self._version = (seat.epoch, seat.counter)
         if self.seat and (self.seat.entries, self.seat.slot) != (seat.entries, seat.slot):
             self._leave_seat(ctx)
@@ -215,7 +228,8 @@ class Member:
 
     def _forget_earlier(self) -> None:
         """Groups that only an earlier service knew are no more, once the present one has told its own."""
-        if len(self._told) >= self._awaited:
+        if self._awaited is not None and len(self._told) >= self._awaited:
+            self._ready = bool(self.offered)
             self.entries = {group: each for group, each in self.entries.items() if group in self._told}
 
     # heartbeats
@@ -226,5 +240,5 @@ class Member:
         if self.seat is None:
             return ""
         for node in sorted(self.pulse.missing):
-            self._say(ctx, self.server, Missing(node))
+            self._say(ctx, self.server, Missing(self.seat.epoch, self.seat.counter, node))
         return self.seat.right

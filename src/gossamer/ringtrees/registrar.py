@@ -17,7 +17,7 @@ import msgspec
 from gossamer.core.context import Context
 from gossamer.ringtrees.crowds import Crowd, Crowds
 from gossamer.ringtrees.grouping import group_of
-from gossamer.ringtrees.member import RingTimes, Say
+from gossamer.ringtrees.member import TRIES, RingTimes, Say
 from gossamer.ringtrees.places import beside, entry_points
 from gossamer.ringtrees.pulse import Pulse
 from gossamer.ringtrees.roll import Roll
@@ -68,6 +68,7 @@ class Registrar:
         self._times = times
         self._say = say
         self._counter = 0
+        self._ages = 0
         self._newcomers: dict[str, None] = {}
         self._seats: dict[str, bool] = {}
         """Members that have not acknowledged their seat, and whether they were told."""
@@ -110,6 +111,12 @@ class Registrar:
             self._welcome(ctx, name, listed.register.number)
         self._soon(ctx)
 
+    def _later(self, ctx: Context) -> None:
+        """Another service was here: wait until its members have told each other and all have claimed."""
+        times = self._times
+        self.settling = True
+        ctx.wake("settle", times.settle + 2 * times.heartbeat + (TRIES + 1) * times.retry)
+
     # registrations
 
     def register(self, ctx: Context, register: Register, sender: str) -> None:
@@ -123,14 +130,14 @@ class Registrar:
             listed = None
         if not register.wanted and not register.offered:
             self._remove(sender, failed=False)
-            self._say(ctx, sender, Registered(register.number, 0))
+            self._say(ctx, sender, Registered(register.number, self.epoch, 0, settled=True))
         elif listed and register.number == listed.register.number:
             listed.left, listed.register = KEPT, register
             if not register.entries and sender not in self._newcomers and register.wanted:
                 self._seats[sender] = False
             self._welcome(ctx, sender, register.number)
         else:
-            self._enter(sender, register, listed)
+            self._enter(ctx, sender, register, listed)
             self._welcome(ctx, sender, register.number)
         self._soon(ctx)
 
@@ -141,7 +148,7 @@ class Registrar:
             self._seats = dict.fromkeys((name for name, each in self.listed.items() if each.counter), False)
             self.crowds.again()
 
-    def _enter(self, name: str, register: Register, listed: Listed | None) -> None:
+    def _enter(self, ctx: Context, name: str, register: Register, listed: Listed | None) -> None:
         earlier: Filters = listed.register.wanted if listed else ()
         if earlier != register.wanted and earlier:
             self._unseat(name, failed=False)
@@ -151,21 +158,22 @@ class Registrar:
             register, group_of(register.wanted), counter=listed.counter if listed else 0
         )
         if register.wanted and earlier != register.wanted:
-            self._admit(name, register)
+            self._admit(ctx, name, register)
         if register.offered:
             self.crowds.publish(name, register.offered)
 
     def _welcome(self, ctx: Context, name: str, number: int) -> None:
-        """Acknowledge; a publisher has to wait until all groups are known."""
-        if not (self.settling and self.listed[name].register.offered):
-            self._say(ctx, name, Registered(number, self.crowds.awaiting(name)))
+        """Acknowledge; until all groups are known a publisher has to ask again."""
+        self._say(ctx, name, Registered(number, self.epoch, self.crowds.awaiting(name), not self.settling))
 
-    def _admit(self, name: str, register: Register) -> None:
+    def _admit(self, ctx: Context, name: str, register: Register) -> None:
         """Give a member the seat that it claims, or one as soon as it may have one."""
         roll = self.crowds.made(register.wanted).roll
         assert roll is not None
         if register.entries and not len(roll):
             roll.resize(register.entries)
+        if register.entries and (self.settling or not len(roll)):
+            self._later(ctx)
         claimed = register.entries == roll.entries and roll.claim(name, register.slot)
         if claimed:
             self.crowds.changed[group_of(register.wanted)] = None
@@ -188,6 +196,8 @@ class Registrar:
         reporter, failed = self.listed.get(sender), self.listed.get(missing.node)
         if reporter is None or failed is None or reporter.group != failed.group or self.settling:
             return
+        if (missing.epoch, missing.counter) != (self.epoch, reporter.counter):
+            return  # it may have others beside it by now, and says so again if not
         roll = self.crowds.roll(reporter.group)
         if roll is None:
             return
@@ -220,6 +230,7 @@ class Registrar:
 
     def _age(self, ctx: Context) -> None:
         """Forget who has not registered for long, and groups that nobody is in."""
+        self._ages += 1
         for name, listed in tuple(self.listed.items()):
             listed.left -= 1
             if not listed.left:
@@ -301,8 +312,8 @@ class Registrar:
         return self._counter
 
     def _resize(self, roll: Roll, entries: int) -> None:
-        """Follow the number of publishers, downwards only by two: each time everybody gets another seat."""
-        if entries > roll.entries or entries < roll.entries - 1:
+        """Follow the number of publishers; downwards only by two and late: everybody gets another seat."""
+        if entries > roll.entries or (entries < roll.entries - 1 and self._ages >= KEPT):
             roll.resize(entries)
 
     def _tell(self, ctx: Context, again: bool = False) -> None:

@@ -78,8 +78,8 @@ class Roll:
         return slot
 
     def claim(self, name: str, slot: int) -> bool:
-        """Give a node the slot that it says it has, if that is free."""
-        if name in self.where or self.at(slot):
+        """Give a node the slot that it says it has, if that is free and the node had not failed."""
+        if name in self.where or name in self._gone or self.at(slot):
             return False
         for empty in range(len(self.slots), slot):
             self.slots.append(None)

@@ -46,10 +46,18 @@ class Register(Message, frozen=True):
 
 
 class Registered(Message, frozen=True):
-    """I know it, and shall tell you of so many groups that may want what you publish."""
+    """I know it, and shall tell you of so many groups that may want what you publish.
+
+    epoch
+        Since when this node has been serving.
+    settled
+        Whether it knows its groups; else ask again.
+    """
 
     number: Number
+    epoch: Number
     groups: Number
+    settled: bool
 
 
 class Elsewhere(Message, frozen=True):
@@ -102,8 +110,10 @@ class Unseated(Message, frozen=True):
 
 
 class Missing(Message, frozen=True):
-    """I have not heard for too long from who is beside me."""
+    """I have not heard for too long from who is beside me, on the seat of this epoch and counter."""
 
+    epoch: Number
+    counter: Number
     node: Name
 
 
@@ -126,11 +136,15 @@ class EntriesHeard(Message, frozen=True):
 
 
 class Beat(Message, frozen=True):
-    """I live; do you?"""
+    """I live; do you? The newest service that I know of began in this epoch."""
+
+    epoch: Number
 
 
 class BeatHeard(Message, frozen=True):
-    """I do."""
+    """I do, and the newest service that I know of began in that epoch."""
+
+    epoch: Number
 
 
 class Wants(Message, frozen=True):

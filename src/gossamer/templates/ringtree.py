@@ -285,7 +285,7 @@ class RingTree(Template[RingTreeSettings]):
         """A heartbeat: clockwise to the neighbour, and from a server to those before it."""
         asked = {self.member.beat(ctx), *self.succession.beat(), *self.service.beat(ctx)} - {""}
         for node in sorted(asked):
-            self._say(ctx, node, Beat())
+            self._say(ctx, node, Beat(self.member.epoch))
         self._beating = self._has_to_beat()
         if self._beating:
             ctx.wake("beat", self.settings.heartbeat)
@@ -305,15 +305,16 @@ class RingTree(Template[RingTreeSettings]):
 
     @on(Beat)
     def asked(self, ctx: Context, beat: Beat, sender: str) -> None:
-        self._alive(sender)
-        self._say(ctx, sender, BeatHeard())
+        self._alive(ctx, sender, beat.epoch)
+        self._say(ctx, sender, BeatHeard(self.member.epoch))
 
     @on(BeatHeard)
     def answered(self, ctx: Context, heard: BeatHeard, sender: str) -> None:
-        self._alive(sender)
+        self._alive(ctx, sender, heard.epoch)
 
-    def _alive(self, node: str) -> None:
+    def _alive(self, ctx: Context, node: str, epoch: int) -> None:
         self.member.pulse.alive(node)
+        self.member.hear_of(ctx, epoch)
         self.succession.trust(node)
         self.service.alive(node)
 
