@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.core.errors import TooLarge
+from gossamer.core.errors import BadEnvelope, TooLarge
 from gossamer.core.event import MAX_ATTRIBUTE_BYTES, MAX_PAYLOAD, NO_WISHES, Envelope, Wishes
 from gossamer.core.names import MAX_ADDRESS, channel_id
 from gossamer.core.parcel import MAX_BODY, MAX_DEPENDS, MAX_EVENTS, Answer, Parcel
@@ -78,6 +78,52 @@ def test_a_parcel_is_never_over_its_limit_unless_one_event_alone_is(content: lis
         box.add(payload, attributes, wishes)
     for each in box.seal(LONGEST, MAX_NUMBER):
         assert len(encode(each)) <= 700 or each.stamp.count == 1
+
+
+@given(st.lists(st.lists(st.binary(max_size=60), min_size=1, max_size=40), max_size=8), st.integers(420, 900))
+def test_many_in_one_step_are_as_if_they_had_come_one_by_one(runs: list[list[bytes]], limit: int) -> None:
+    box, slow = sealer(limit), sealer(limit)
+    for number, run in enumerate(runs):
+        wishes = Wishes(priority=number // 3)
+        done = 0
+        while done < len(run):
+            taken, _ = box.add_run(run[done:], wishes)
+            if not taken:
+                taken = 1
+                box.add(run[done], None, wishes)
+            done += taken
+        for payload in run:
+            slow.add(payload, None, wishes)
+    assert box.next_number == slow.next_number
+    sealed = box.seal("a", 0)
+    assert opened(sealed) == opened(slow.seal("a", 0))
+    assert all(len(encode(each)) <= limit for each in sealed)
+
+
+def test_what_has_to_be_looked_at_is_not_taken_in_one_step() -> None:
+    box = sealer()
+    box.add(b"first", {"a": 1})
+    assert box.add_run([b"x"], NO_WISHES) == (0, 0), "the open parcel has attributes"
+    box.seal("a", 0)
+    box.admit = lambda attributes: None
+    assert box.add_run([b"x"], NO_WISHES) == (0, 0), "where attributes say where parcels go"
+
+
+def test_together_is_one_parcel_or_none() -> None:
+    box = sealer(1000)
+    box.add(b"before")
+    assert box.add_together([(b"1", {}, NO_WISHES), (b"2", {"a": 1}, NO_WISHES)]) == range(2, 4)
+    box.add(b"after")
+    assert [[each[1] for each in opened([one])] for one in box.seal("a", 0)] == [
+        [b"before"],
+        [b"1", b"2"],
+        [b"after"],
+    ]
+    with pytest.raises(TooLarge):
+        box.add_together([(bytes(500), {}, NO_WISHES)] * 2)
+    with pytest.raises(BadEnvelope, match="alike"):
+        box.add_together([(b"", {}, NO_WISHES), (b"", {}, Wishes(priority=7))])
+    assert box.next_number == 5
 
 
 def test_the_longest_header_fits_its_allowance_and_its_limit() -> None:

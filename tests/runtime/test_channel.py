@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 import msgspec
 import pytest
@@ -110,6 +111,34 @@ async def test_publish_many_numbers_its_events_in_a_row() -> None:
             got = [await events.next(timeout=SOON) for _ in range(4)]
     assert [event.payload for event in got] == [b"first", b"a", b"b", b"c"]
     assert [event.attributes for event in got] == [{}, {"x": 1}, {"x": 1}, {"x": 1}]
+
+
+@pytest.mark.parametrize("size", [10, 999, 20_000])
+async def test_many_leave_in_full_parcels_in_the_order_in_which_they_were_given(size: int) -> None:
+    count = 400_000 // size
+    async with connect() as node:
+        channel = await node.channel("news", "loop")
+        async with channel.subscribe(max_pending=count) as events:
+            payloads = [b"%06d" % number + bytes(size - 6) for number in range(count)]
+            numbers = await channel.publish_many(iter(payloads))
+            channel.flush()
+            found = [await events.next(timeout=SOON) for _ in range(count)]
+    assert numbers == range(1, count + 1)
+    assert [event.payload for event in found] == payloads
+    sizes = Counter(event.parcel.stamp.sequence for event in found)
+    fullest = max(sizes.values())
+    assert all(fullest - own <= 3 for own in list(sizes.values())[1:-1]), sizes
+
+
+async def test_a_run_with_something_that_is_no_bytes_is_published_up_to_there() -> None:
+    async with connect() as node:
+        channel = await node.channel("news", "loop")
+        async with channel.subscribe() as events:
+            with pytest.raises(BadEnvelope):
+                await channel.publish_many([b"1", b"2", "3", b"4"])
+            channel.flush()
+            assert await take(events, 2) == [b"1", b"2"]
+            assert events.pending == 0
 
 
 async def test_one_event_on_an_idle_channel_leaves_when_the_loop_turns() -> None:

@@ -149,12 +149,12 @@ class Engine:
         """Accept an event into the channel's open parcel; its number. It leaves with ``seal``."""
         return self.instance(channel).sealer.add(payload, envelope.attributes, envelope.wishes)
 
-    def seal(self, now: int, channel: str) -> list[Effect]:
-        """Close the open parcel of a channel and let its template route it."""
+    def seal(self, now: int, channel: str, complete: bool = False) -> list[Effect]:
+        """Close the open parcel of a channel and let its template route it; or only those that are full."""
         self.now = now
         instance = self.instance(channel)
         context = instance.at(self.now)
-        for parcel in instance.sealer.seal(self.address, now, instance.template.blanks(context)):
+        for parcel in instance.sealer.seal(self.address, now, instance.template.blanks(context), complete):
             self._tracer.parcel(self.now, trace.PUBLISHED, parcel, "")
             instance.template.on_publish(context, parcel)
         self._compare(instance)

@@ -186,8 +186,12 @@ class Parcel:
         if wishes == self.wishes:
             return self
         other = Parcel(msgspec.structs.replace(self.header, wishes=wishes), self.body)
-        other.place, other._payloads, other._attributes = self.place, self._payloads, self._attributes
+        other.opened_as(self)
         return other
+
+    def opened_as(self, other: Parcel) -> None:
+        """Have the place, and what was found inside, of another that has the same body."""
+        self.place, self._payloads, self._attributes = other.place, other._payloads, other._attributes
 
     @property
     def payloads(self) -> list[bytes]:

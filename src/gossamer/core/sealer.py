@@ -107,6 +107,36 @@ class Sealer:
             self._close(group)
         return number
 
+    def add_run(self, payloads: Sequence[bytes], wishes: Wishes) -> tuple[int, int]:
+        """Accept events without attributes, as many of the first as one parcel takes; how many, and bytes.
+
+        One step for all of them: it looks at no event by itself. None are taken where each has to be looked
+        at, or the first does not fit; if not all are, the parcel is complete.
+        """
+        group = self._open
+        if self.admit is not None or (group is not None and (group.attributes or group.wishes != wishes)):
+            return 0, 0
+        room = self.limit - (self._size if group is not None else HEADER_ALLOWANCE)
+        count = min(len(payloads), MAX_EVENTS - len(group.payloads) if group is not None else MAX_EVENTS)
+        some, size = payloads, 0
+        while count > 0:
+            some = payloads[:count]
+            size = sum(map(len, some)) + (EVENT_OVERHEAD + 1) * count
+            if size < room:
+                break
+            count = count * room // size - 1
+        if count <= 0:
+            return 0, 0
+        if group is None:
+            group = self._open = _Open(self._next, wishes)
+            self._size = HEADER_ALLOWANCE
+        group.payloads += some
+        self._next += count
+        self._size += size
+        if count < len(payloads):
+            self._close(group)
+        return count, size
+
     def add_together(self, events: Sequence[tuple[bytes, Attributes, Wishes]]) -> range:
         """Accept events into one parcel of their own; their numbers."""
         if any(wishes != events[0][2] for _, _, wishes in events):
@@ -133,9 +163,12 @@ class Sealer:
         self._closed.append(group)
         self._open = None
 
-    def seal(self, address: str, now: int, blanks: int = 0) -> list[Parcel]:
-        """All events accepted so far, as parcels in order, behind so many without events."""
-        if self._open is not None:
+    def seal(self, address: str, now: int, blanks: int = 0, complete: bool = False) -> list[Parcel]:
+        """All events accepted so far, as parcels in order, behind so many without events.
+
+        With ``complete`` the open parcel stays open, and may still grow.
+        """
+        if self._open is not None and not complete:
             self._close(self._open)
         groups, self._closed = self._closed, []
         if groups:

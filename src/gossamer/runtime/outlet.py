@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from gossamer import catalog
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from gossamer.runtime.host import Host
     from gossamer.runtime.subscription import Subscription
 
+FIRST_RUN, RUN = 64, 4096
+"""Events that ``publish_many`` looks at together, at first and at most; else as many as fill a parcel."""
 MAX_KNOWN_WISHES = 1024
 """Different wishes of events whose check is remembered."""
 
@@ -78,15 +81,31 @@ class Outlet:
 
         Cancelled, the events of the range up to that point have been accepted and will leave.
         """
-        first = self._sealer.next_number
-        for each in payloads:
-            payload = self._check(each, envelope)
-            if self._sealer.full:
-                self._seal()
+        first, rest, length = self._sealer.next_number, iter(payloads), FIRST_RUN
+        run = list(islice(rest, length))
+        while run:
             if self._breathless or self._obstacle() is not None:
                 await self._room()
-            self._accept(payload, envelope)
+            count, size = (0, 0) if envelope.attributes else self._accept_run(run, envelope)
+            if count:
+                # one more than a parcel takes: what is left over waits here, and for its parcel to be full
+                length = min(RUN, self._sealer.limit * count // size + 1)
+            else:
+                count = 1
+                self._accept(self._check(run[0], envelope), envelope)
+            run = run[count:]
+            run += islice(rest, max(0, length - len(run)))
         return range(first, self._sealer.next_number)
+
+    def _accept_run(self, payloads: list[Any], envelope: Envelope) -> tuple[int, int]:
+        """Accept many events in one step, if nothing about them has to be looked at; how many, and bytes."""
+        if self.codec is not None or set(map(type, payloads)) != {bytes}:
+            return 0, 0
+        self._check(b"", envelope)
+        count, size = self._sealer.add_run(payloads, self._wished(envelope))
+        if count:
+            self._accepted()
+        return count, size
 
     def _check(self, payload: Any, envelope: Envelope) -> bytes:
         """The payload as bytes; raises if it may not be published."""
@@ -160,22 +179,30 @@ class Outlet:
 
     def _accept(self, payload: bytes, envelope: Envelope) -> int:
         number = self._sealer.add(payload, envelope.attributes, self._wished(envelope))
+        self._accepted()
+        return number
+
+    def _accepted(self) -> None:
+        """Send a parcel that is full now, and one that is not when the loop turns."""
         if self._sealer.full:
-            self._seal()
+            self._send(complete=True)
             self._breathless = True
-        elif self._sealing is None:
+        if self._sealing is None and self._sealer.waiting:
             loop = asyncio.get_running_loop()
             self._sealing = (
                 loop.call_later(self._linger, self._seal) if self._linger else loop.call_soon(self._seal)
             )
-        return number
 
     def _seal(self) -> None:
         if self._sealing is not None:
             self._sealing.cancel()
             self._sealing = None
+        if self._sealer.waiting:
+            self._send()
+
+    def _send(self, complete: bool = False) -> None:
         host = self._host
-        host.guarded(lambda: host.do(host.engine.seal(host.now(), self.name)), "template")
+        host.guarded(lambda: host.do(host.engine.seal(host.now(), self.name, complete)), "template")
 
     def transaction(self) -> Transaction:
         """Events that appear together or not at all; use it with ``async with``.

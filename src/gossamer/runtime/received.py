@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from gossamer.core.event import NO_ENVELOPE, Envelope, Value
 from gossamer.core.names import NANOSECONDS
-from gossamer.core.parcel import Event
+from gossamer.core.parcel import Event, Parcel
 from gossamer.core.receipt import Receipt
 from gossamer.links import codecs
 
 if TYPE_CHECKING:
     from gossamer.runtime.channel import Channel
+
+
+class Delivered(Parcel):
+    """A parcel as one subscription gets it: what is the same for all its events is said once."""
+
+    __slots__ = ("channel", "handback")
+
+    def __init__(self, parcel: Parcel, channel: Channel, handback: Value | None) -> None:
+        super().__init__(parcel.header, parcel.body)
+        self.opened_as(parcel)
+        self.channel = channel
+        self.handback = handback
 
 
 class ReceivedEvent(Event, frozen=True, gc=False):
@@ -22,8 +35,17 @@ class ReceivedEvent(Event, frozen=True, gc=False):
     into events, so a subscription closed before all was read would never be freed.
     """
 
-    channel: Channel
-    handback: Value | None
+    parcel: Delivered
+
+    @property
+    def channel(self) -> Channel:
+        """The channel that it came on."""
+        return self.parcel.channel
+
+    @property
+    def handback(self) -> Value | None:
+        """The value that the subscription gave."""
+        return self.parcel.handback
 
     @property
     def value(self) -> Any:
@@ -42,7 +64,7 @@ class ReceivedEvent(Event, frozen=True, gc=False):
     @property
     def receipt(self) -> Receipt:
         """Who sent it, its number and the subscription's handback; feedback is addressed by it."""
-        return self.channel.receipt(self.parcel.stamp, self.number, self.handback)
+        return self.channel.receipt(self.parcel.stamp, self.number, self.parcel.handback)
 
     @property
     def place(self) -> int | None:
@@ -60,6 +82,21 @@ class ReceivedEvent(Event, frozen=True, gc=False):
     async def feedback(self, payload: Any = b"", envelope: Envelope = NO_ENVELOPE) -> Receipt:
         """Answer the source of this event, and nobody else."""
         return await self.channel.feedback(self.receipt, payload, envelope)
+
+
+_INDEXES = tuple(range(4096))
+"""Numbers that need not be made anew for each parcel."""
+
+
+def opened(
+    parcel: Parcel, picks: tuple[int, ...] | None, channel: Channel, handback: Value | None
+) -> list[ReceivedEvent]:
+    """The events of a parcel, all or some, for one subscription; one step for all of them."""
+    payloads, mine = parcel.payloads, Delivered(parcel, channel, handback)
+    if picks is not None:
+        return [ReceivedEvent(mine, pick, payloads[pick]) for pick in picks]
+    indexes = range(len(payloads)) if len(payloads) > len(_INDEXES) else _INDEXES
+    return list(map(ReceivedEvent, repeat(mine), indexes, payloads))
 
 
 Callback = Callable[[ReceivedEvent], Any]

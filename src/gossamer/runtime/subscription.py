@@ -18,7 +18,6 @@ import asyncio
 import inspect
 import logging
 from collections.abc import AsyncIterator, Iterator
-from itertools import repeat
 from operator import length_hint
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,7 @@ from gossamer.core.parcel import Parcel
 from gossamer.runtime import waiting
 from gossamer.runtime.acknowledging import Acknowledging, Redelivery
 from gossamer.runtime.mapping import mapped
-from gossamer.runtime.received import Callback, ReceivedEvent
+from gossamer.runtime.received import Callback, ReceivedEvent, opened
 from gossamer.runtime.terms import Terms
 
 if TYPE_CHECKING:
@@ -181,18 +180,14 @@ class Subscription:
         return tuple(pick for pick in every if place == upto and pick > index)
 
     def _put(self, parcel: Parcel, picks: tuple[int, ...] | None, origin: Strand | None) -> None:
-        payloads, channel, handback = parcel.payloads, self.channel, self.handback
-        if picks is None:
-            whole = (repeat(parcel), range(len(payloads)), payloads, repeat(channel), repeat(handback))
-            events = list(map(ReceivedEvent, *whole))
-        else:
-            events = [ReceivedEvent(parcel, pick, payloads[pick], channel, handback) for pick in picks]
-        room = self.max_pending - self._queue.count - sum(len(each) for _, each in self._early.values())
+        events = opened(parcel, picks, self.channel, self.handback)
+        held = sum(len(each) for _, each in self._early.values()) if self._early else 0
+        room = self.max_pending - self._queue.count - held
         if len(events) > room:
             events = self._overflow(events, room, origin)
         if not events:
             return
-        early = parcel.earliest - channel.now() if parcel.earliest is not None else 0
+        early = parcel.earliest - self.channel.now() if parcel.earliest is not None else 0
         if early > 0:
             self._serial += 1
             come = asyncio.get_running_loop().call_later(early / NANOSECONDS, self._due, self._serial)
@@ -365,15 +360,35 @@ class Subscription:
             yield batch
 
     async def _consume(self, callback: Callback) -> None:
-        async for event in self:
+        while (batch := await self._batch()) is not None:
+            self._current = iter(batch)
+            if self._acks is not None:
+                await self._consume_acknowledging(callback, self._acks)
+                continue
+            # the same without what acknowledging needs: there is little else to be spent on an event
+            while length_hint(self._current):
+                try:
+                    for event in self._current:
+                        result = callback(event)
+                        if result is not None and inspect.isawaitable(result):
+                            await result
+                except Exception:
+                    self._failed(event)
+
+    async def _consume_acknowledging(self, callback: Callback, acks: Acknowledging) -> None:
+        for event in self._current:
+            acks.handed(event)
             try:
                 result = callback(event)
                 if inspect.isawaitable(result):
                     await result
             except Exception:
-                self.failed += 1
-                log.exception("a subscriber of %r failed on event %d", self.channel.name, event.number)
-                self.reject(event)
+                self._failed(event)
+                acks.reject(event)
             else:
-                if self.terms.ack == "automatic" and self._acks is not None:
+                if self.terms.ack == "automatic":
                     self.ack(event)
+
+    def _failed(self, event: ReceivedEvent) -> None:
+        self.failed += 1
+        log.exception("a subscriber of %r failed on event %d", self.channel.name, event.number)
