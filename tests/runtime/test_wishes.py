@@ -223,6 +223,36 @@ class Try:
             await asyncio.sleep(0.005)
             assert await take(events, 1) == [b"b"]
 
+    async def report(self) -> None:
+        channel = await self.channel(wishes=Wishes(report=True))
+        async with channel.subscribe(max_pending=1, on_full="drop_newest"):
+            await channel.publish_many([b"1", b"2", b"3"])
+            channel.flush()
+            await until(lambda: channel.drops() == {"subscription full": 2})
+
+    async def retain(self) -> None:
+        channel = await self.channel(wishes=Wishes(retain=True))
+        await channel.publish_many([b"1", b"2"])
+        channel.flush()
+        while (last := await channel.last()) is None or last.number < 2:
+            await turns()
+        async with channel.subscribe(retained=True) as events:
+            assert await take(events, 1) == [b"2"]
+
+    async def push(self) -> None:
+        channel, got = await self.channel(), []
+        async with channel.subscribe(callback=lambda event: got.append(event.payload)):
+            await channel.publish_many([b"1", b"2"])
+            await until(lambda: got == [b"1", b"2"])
+
+    async def pull(self) -> None:
+        channel = await self.channel()
+        async with channel.subscribe() as events:
+            await channel.publish_many([b"1", b"2"])
+            await self.settled(channel, events, 2)
+            assert events.delivered == 0, "nobody has taken any"
+            assert await take(events, 2) == [b"1", b"2"]
+
     async def durable(self) -> None:
         await self.reliability_exactly_once()
 

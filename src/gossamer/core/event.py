@@ -71,6 +71,10 @@ class Wishes(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
         Seconds after publishing before which no subscriber gets it.
     essential
         Whether it has to take a reliable connection; ``None`` leaves it to the binding of its channel.
+    report
+        Whether its source is told if it is given up somewhere; ``channel.drops()`` there counts it.
+    retain
+        Whether it becomes the last value of its channel, for those who ask later.
     codec
         How its payload was made; set where a channel has a codec, and no wish of its own.
     """
@@ -79,6 +83,8 @@ class Wishes(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     expiry: float | None = None
     earliest: float | None = None
     essential: bool | None = None
+    report: bool = False
+    retain: bool = False
     codec: int = 0
 
     def __post_init__(self) -> None:
@@ -90,6 +96,9 @@ class Wishes(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
                 raise BadEnvelope(f"wish {name!r}", value, "seconds, more than 0 and at most ten years")
         if self.essential not in (None, True, False):
             raise BadEnvelope("wish 'essential'", self.essential, "True, False or None")
+        for name in ("report", "retain"):
+            if type(getattr(self, name)) is not bool:
+                raise BadEnvelope(f"wish {name!r}", getattr(self, name), "True or False")
         if type(self.codec) is not int or not 0 <= self.codec <= MAX_CODEC:
             raise BadEnvelope("wish 'codec'", self.codec, f"a whole number from 0 to {MAX_CODEC}")
 

@@ -45,12 +45,15 @@ class Sealer:
         "_size",
         "admit",
         "limit",
+        "retain",
     )
 
     def __init__(self, channel: str, incarnation: int, notary: Notary, limit: int = PARCEL_BYTES) -> None:
         self.limit = limit
         self.admit: Callable[[Attributes], None] | None = None
         """Raises if an event may not be published; with it, events of one parcel have the same attributes."""
+        self.retain: Callable[[Parcel], None] | None = None
+        """Takes parcels whose last event is to be retained."""
         self._channel = channel_id(channel)
         self._incarnation = incarnation
         self._notary = notary
@@ -180,7 +183,10 @@ class Sealer:
         body, split = make_body(group.payloads, group.attributes)
         stamp = self._stamp(address, self._sequence, group.first, len(group.payloads))
         wishes = None if group.wishes == NO_WISHES else group.wishes
-        return Parcel(Header(self._channel, stamp, now, split, wishes), body)
+        parcel = Parcel(Header(self._channel, stamp, now, split, wishes), body)
+        if group.wishes.retain and self.retain is not None:
+            self.retain(parcel)
+        return parcel
 
     def _stamp(self, address: str, sequence: int, first: int, count: int) -> Stamp:
         proof = self._notary.prove(self._channel, self._incarnation, sequence, first, count)

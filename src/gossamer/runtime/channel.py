@@ -66,6 +66,7 @@ class Channel(Outlet):
         durable: str = "",
         from_place: int | None = None,
         from_time: float | datetime | None = None,
+        retained: bool = False,
     ) -> Subscription:
         """Events whose envelopes match; use it with ``async with``.
 
@@ -91,6 +92,8 @@ class Channel(Outlet):
         from_place, from_time
             The history first, from ``event.place`` or from an instant on (seconds since 1970, or a datetime),
             then what comes live; only where the template keeps one.
+        retained
+            The last event that was published with the wish ``retain``, if it matches, before any newer one.
         """
         terms = Terms(
             where=where,
@@ -105,9 +108,24 @@ class Channel(Outlet):
             mapping=tuple(mapping),
             durable=durable,
             history=history.wanted(from_place, from_time),
+            retained=retained,
         )
         self.refuse(*terms.wishes())
         return Subscription(self, terms)
+
+    async def last(self) -> ReceivedEvent | None:
+        """The last event that was published with the wish ``retain``, as the registry near here knows it."""
+        parcel = await self._retained.last()
+        if parcel is None or parcel.picks is None:
+            return None
+        index = parcel.picks[-1]
+        return ReceivedEvent(parcel, index, parcel.payloads[index], self, None)
+
+    def drops(self) -> dict[str, int]:
+        """Events published here that were given up, by reason: all that were on this node, and of those with
+        the wish ``report`` also what was elsewhere. One that several subscribers miss counts for each.
+        """
+        return self._host.losses.of(self.name)
 
     async def acknowledged(self, event: Receipt | int, timeout: float | None = None) -> None:
         """Wait until an event published here, by receipt or number, and all before it are acknowledged.
@@ -205,8 +223,16 @@ class Channel(Outlet):
         host.subscribers[number] = subscription
         self._subscriptions[number] = subscription
         host.do(effects)
+        if subscription.terms.retained:
+            host.spawn(self._recall(subscription))
         if subscription.history is not None:
             history.replay(host, self.name, number, *subscription.history)
+
+    async def _recall(self, subscription: Subscription) -> None:
+        """Give a subscription the last value, unless it has a newer one by then."""
+        event = await self.last()
+        if event is not None and (not subscription.where or subscription.where.matches(event.attributes)):
+            subscription.recall(event.parcel, event.index)
 
     def detach(self, subscription: Subscription, answers: bool) -> None:
         host = self._host
@@ -231,6 +257,7 @@ class Channel(Outlet):
         for same in parcels.values():
             picks = [event.index for event in same]
             engine.discard(now, subscription.number, same[0].parcel, picks, reason)
+            self._host.losses.discarded(same[0].parcel, len(picks), reason)
 
     def room(self) -> None:
         """A subscriber has room again."""

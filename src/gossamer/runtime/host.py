@@ -15,6 +15,7 @@ from gossamer.core.effect import (
     Append,
     Deliver,
     DeliverFeedback,
+    Drop,
     Effect,
     Matching,
     Missed,
@@ -38,6 +39,7 @@ from gossamer.links.selector import NearestSelector, Selector
 from gossamer.runtime.calls import Calls
 from gossamer.runtime.config import Limits
 from gossamer.runtime.dialing import Dialer
+from gossamer.runtime.losses import Losses
 from gossamer.runtime.neighbours import Neighbours
 from gossamer.runtime.state import State
 from gossamer.runtime.storage import Storage
@@ -79,6 +81,7 @@ class Host:
         self.acknowledged: dict[int, int] = {}
         """Per channel the number up to which events published here are acknowledged."""
         self.max_event = MAX_FRAME
+        self.losses = Losses(self)
         self._values = values
         self._keeping: dict[str, bytes] = {}
         self._loop = asyncio.get_running_loop()
@@ -175,12 +178,16 @@ class Host:
                         subscriber.put(effect.parcel, effect.picks, origin)
                 case DeliverFeedback():
                     take = self.feedback_to.get(effect.channel)
-                    if take is not None:
+                    if self.losses.told(effect.parcel):
+                        pass
+                    elif take is not None:
                         take(effect.parcel, origin)
                     else:
                         self.faults["feedback that nobody listens for"] += 1
                 case Wake():
                     self._wake(effect)
+                case Drop():
+                    self.losses.dropped(effect.item, effect.reason)
                 case Reply():
                     self._calls.reply(effect)
                 case Store() if not stored:
@@ -301,6 +308,7 @@ class Host:
         self.closed = True
         self.changed()
         self.neighbours.stop()
+        self.losses.stop()
         await self._storage.close(self.limits.drain)
         for timer in self._timers.values():
             timer.cancel()

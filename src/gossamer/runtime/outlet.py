@@ -17,6 +17,7 @@ from gossamer.core.sealer import HEADER_ALLOWANCE
 from gossamer.links import codecs
 from gossamer.overlay.directory import Entry
 from gossamer.overlay.filterwords import Advertise, Withdraw
+from gossamer.runtime.retaining import MAX_RETAINED, Retained
 from gossamer.runtime.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class Outlet:
         self._sealing: asyncio.Handle | None = None
         self._breathless = False
         self._plain = self._fit(NO_WISHES)
+        self._retained = Retained(host, entry.name, self._instance.template.local)
+        self._sealer.retain = self._retained.keep
 
     async def publish(self, payload: Any = b"", envelope: Envelope = NO_ENVELOPE) -> Receipt:
         """Publish an event, waiting while the way is full; its receipt.
@@ -125,6 +128,8 @@ class Outlet:
             raise BadEnvelope("envelope", envelope, "an Envelope object")
         if envelope is not NO_ENVELOPE and envelope.wishes not in self._known:
             self._fit(envelope.wishes)
+        if len(payload) > MAX_RETAINED and self._wished(envelope).retain:
+            raise TooLarge("payload that is to be retained", len(payload), MAX_RETAINED)
         return payload  # type: ignore[no-any-return]
 
     def _wished(self, envelope: Envelope) -> Wishes:

@@ -29,6 +29,7 @@ from gossamer.runtime import waiting
 from gossamer.runtime.acknowledging import Acknowledging, Redelivery
 from gossamer.runtime.mapping import mapped
 from gossamer.runtime.received import Callback, ReceivedEvent, opened
+from gossamer.runtime.retaining import Recalled
 from gossamer.runtime.terms import Terms
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Subscription:
         """What the application has in hand; taking more acknowledges it, unless it does so itself."""
         self._resumed: tuple[int, int] = (-1, -1)
         """Place and index up to which an earlier life has done everything."""
+        self._recalled = Recalled()
         self._waiters: set[Strand] = set()
         self._arrival: asyncio.Future[None] | None = None
         self._open = False
@@ -164,6 +166,8 @@ class Subscription:
             return
         if self.terms.durable:
             picks = self._unread(parcel, picks)
+        if self.terms.retained:
+            picks = self._recalled.newer(parcel, picks)
         if self.terms.mapping:
             every = range(parcel.stamp.count) if picks is None else picks
             for seen, some in mapped(self.terms.mapping, parcel, every):
@@ -178,6 +182,11 @@ class Subscription:
             return picks
         every = range(parcel.stamp.count) if picks is None else picks
         return tuple(pick for pick in every if place == upto and pick > index)
+
+    def recall(self, parcel: Parcel, index: int) -> None:
+        """Take the last value unless something has come already; called by the channel."""
+        if self._open and self._recalled.takes(parcel, index):
+            self._put(parcel, (index,), None)
 
     def _put(self, parcel: Parcel, picks: tuple[int, ...] | None, origin: Strand | None) -> None:
         events = opened(parcel, picks, self.channel, self.handback)

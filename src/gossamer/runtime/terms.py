@@ -28,6 +28,8 @@ class Terms(msgspec.Struct, frozen=True):
         From which place and instant on the history is wanted; None if it is not.
     answers
         Whether it is about feedback.
+    retained
+        Whether the last value of the channel comes first.
     """
 
     where: Criteria | None = None
@@ -43,6 +45,7 @@ class Terms(msgspec.Struct, frozen=True):
     durable: str = ""
     history: tuple[int, float] | None = None
     answers: bool = False
+    retained: bool = False
 
     def __post_init__(self) -> None:
         for name, fit in (("on_full", OnFull), ("order", Order), ("ack", Mode)):
@@ -69,6 +72,9 @@ class Terms(msgspec.Struct, frozen=True):
         """Names of the wishes that are made by them."""
         yield f"order={self.order}"
         yield f"ack={self.ack}"
+        yield "pull" if self.callback is None else "push"
+        if self.retained:
+            yield "retain"
         if self.mapping:
             yield "mapping"
             for _, wishes in self.mapping:
