@@ -19,7 +19,7 @@ from gossamer.runtime import history
 from gossamer.runtime.acknowledging import Mode, Redelivery
 from gossamer.runtime.mapping import Mapping
 from gossamer.runtime.outlet import Outlet
-from gossamer.runtime.received import Callback, ReceivedEvent
+from gossamer.runtime.received import Callback, ReceivedEvent, opened
 from gossamer.runtime.subscription import Subscription
 from gossamer.runtime.terms import MAX_PENDING, OnFull, Terms
 from gossamer.runtime.waiting import Order
@@ -116,10 +116,7 @@ class Channel(Outlet):
     async def last(self) -> ReceivedEvent | None:
         """The last event that was published with the wish ``retain``, as the registry near here knows it."""
         parcel = await self._retained.last()
-        if parcel is None or parcel.picks is None:
-            return None
-        index = parcel.picks[-1]
-        return ReceivedEvent(parcel, index, parcel.payloads[index], self, None)
+        return opened(parcel, parcel.picks, self, None)[-1] if parcel is not None else None
 
     def drops(self) -> dict[str, int]:
         """Events published here that were given up, by reason: all that were on this node, and of those with

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gossamer.core.errors import BadEnvelope, ConfigError
+from gossamer.core.parcel import Parcel
 from gossamer.overlay.replay import HistoryWish, MoreHistory
 
 if TYPE_CHECKING:
@@ -54,6 +55,15 @@ def resumed(host: Host, channel: str, name: str) -> Position:
         raise ConfigError("a durable subscription needs one, to remember how far it came", key="state")
     kept = host.kept(_key(channel, name))
     return msgspec.msgpack.decode(kept, type=Position) if kept is not None else NOTHING
+
+
+def unread(parcel: Parcel, picks: tuple[int, ...] | None, done: Position) -> tuple[int, ...] | None:
+    """Of what comes, what an earlier life has not done."""
+    place, (upto, index) = parcel.place, done
+    if place is None or place > upto:
+        return picks
+    every = range(parcel.stamp.count) if picks is None else picks
+    return tuple(pick for pick in every if place == upto and pick > index)
 
 
 def remember(host: Host, channel: str, name: str, position: Position) -> None:

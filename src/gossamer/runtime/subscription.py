@@ -25,7 +25,7 @@ from gossamer.core.errors import Closed, Full, NoAnswer
 from gossamer.core.event import Criteria
 from gossamer.core.names import NANOSECONDS, channel_id
 from gossamer.core.parcel import Parcel
-from gossamer.runtime import waiting
+from gossamer.runtime import history, waiting
 from gossamer.runtime.acknowledging import Acknowledging, Redelivery
 from gossamer.runtime.mapping import mapped
 from gossamer.runtime.received import Callback, ReceivedEvent, opened
@@ -165,7 +165,7 @@ class Subscription:
         if not self._open:
             return
         if self.terms.durable:
-            picks = self._unread(parcel, picks)
+            picks = history.unread(parcel, picks, self._resumed)
         if self.terms.retained:
             picks = self._recalled.newer(parcel, picks)
         if self.terms.mapping:
@@ -174,14 +174,6 @@ class Subscription:
                 self._put(seen, some, origin)
         else:
             self._put(parcel, picks, origin)
-
-    def _unread(self, parcel: Parcel, picks: tuple[int, ...] | None) -> tuple[int, ...] | None:
-        """Of what comes, what an earlier life has not done."""
-        place, (upto, index) = parcel.place, self._resumed
-        if place is None or place > upto:
-            return picks
-        every = range(parcel.stamp.count) if picks is None else picks
-        return tuple(pick for pick in every if place == upto and pick > index)
 
     def recall(self, parcel: Parcel, index: int) -> None:
         """Take the last value unless something has come already; called by the channel."""
