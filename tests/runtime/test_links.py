@@ -183,6 +183,27 @@ async def test_what_is_essential_goes_by_tcp_and_the_rest_as_it_is_bound() -> No
         assert a.drops == b.drops == {}
 
 
+@pytest.mark.parametrize(("name", "by"), [("video", "udp"), ("money", "tcp")])
+async def test_an_answer_takes_the_connection_that_the_event_came_on(name: str, by: str) -> None:
+    """The reader has no bindings: left to itself, it would send everything by tcp."""
+    async with pair() as (a, b), talk(a, b, name) as (channel, events), channel.answers() as answers:
+        strand, count = strand_of(b, "a", by), 0
+        for number in range(20):
+            await channel.publish(b"%d" % number)
+            event = await events.next(SOON)
+            before = strand.sent
+            await event.feedback(b"answer")
+            count += strand.sent - before
+            assert (await answers.next(SOON)).answers == event.number
+        assert count >= 20
+        urgent = Envelope(wishes=Wishes(essential=True))
+        tcp = strand_of(b, "a", "tcp")
+        before = tcp.sent
+        await event.feedback(b"has to arrive", urgent)
+        assert tcp.sent > before
+        assert (await answers.next(SOON)).payload == b"has to arrive"
+
+
 async def test_an_events_own_wish_wins_over_the_binding_of_its_channel() -> None:
     async with pair() as (a, b), talk(a, b, "video") as (channel, events):
         tcp = strand_of(a, "b", "tcp")

@@ -16,6 +16,7 @@ import msgspec
 
 from gossamer.core.control import Control
 from gossamer.core.names import NANOSECONDS
+from gossamer.core.parcel import Parcel
 from gossamer.core.wire import Item
 from gossamer.links.selector import Wish, allowed, bound
 from gossamer.runtime.greeting import Hello
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from gossamer.runtime.neighbours import Neighbours
 
 
+MAX_CAME = 4096
+"""Channels and sources of which it is known on which strand their events come."""
 Kind = tuple[int, bool, bool | None]
 """Frames that take one strand: channel, whether they are control, whether they wish to be essential."""
 
@@ -57,6 +60,8 @@ class Link:
         self._chosen: dict[Kind, Strand] = {}
         self._before: dict[Kind, Strand] = {}
         self._detours: set[Kind] = set()
+        self._came: dict[tuple[int, str], Strand] = {}
+        """By channel and source, the strand that events last came on: answers to them go back there."""
 
     @property
     def latency(self) -> int | None:
@@ -100,6 +105,7 @@ class Link:
         self.refusal = strand.refusal
         self.reconsider()
         self._before = {key: each for key, each in self._before.items() if each is not strand}
+        self._came = {key: each for key, each in self._came.items() if each is not strand}
         if not self.strands:
             self.gone.set()
 
@@ -138,6 +144,9 @@ class Link:
         """The strand for a frame of some size."""
         if len(self.strands) == 1 and not self._around.bindings:
             return self.strands[0]
+        back = self._back(item, size)
+        if back is not None:
+            return back
         if isinstance(item, Control):
             key: Kind = (item.channel, True, None)
         else:
@@ -150,6 +159,22 @@ class Link:
             if fit:
                 return self._around.selector.choose(fit, self._around.wish(self, *key), None)
         return strand
+
+    def came(self, parcel: Parcel, strand: Strand) -> None:
+        """Events came on a strand; where there is only one nobody has to know."""
+        if len(self.strands) > 1 and parcel.header.answers is None:
+            if len(self._came) >= MAX_CAME:
+                self._came.clear()
+            self._came[parcel.header.channel, parcel.stamp.node] = strand
+
+    def _back(self, item: Item, size: int) -> Strand | None:
+        """The strand that an answer goes back on, unless it has to be another."""
+        if isinstance(item, Control) or item.header.answers is None:
+            return None
+        strand = self._came.get((item.header.channel, item.header.answers.stamp.node))
+        if strand is None or size > strand.connection.max_frame:
+            return None
+        return strand if strand.reliable or not item.wishes.essential else None
 
     def _choose(self, key: Kind) -> Strand:
         wish = self._around.wish(self, *key)

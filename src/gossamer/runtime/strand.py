@@ -145,8 +145,10 @@ class Strand:
             if isinstance(item, Control) and item.channel == LINK_CHANNEL:
                 self._supervise(decode_message(item, decoder))
             elif self.link is not None:
-                if self.offset.value and isinstance(item, Parcel):
-                    item = item.sent_at(item.header.sent - self.offset.value)
+                if isinstance(item, Parcel):
+                    if self.offset.value:
+                        item = item.sent_at(item.header.sent - self.offset.value)
+                    self.link.came(item, self)
                 self._around.receive(self, item)
             elif self.hello is None:
                 self._around.unexpected("before the greeting")
