@@ -13,13 +13,6 @@ from .test_wishes import SETTINGS
 KEPT = Envelope({"colour": "red"}, Wishes(retain=True))
 
 
-async def written(channel: object) -> None:
-    """Until what was published is in the registry."""
-    channel.flush()  # type: ignore[attr-defined]
-    while channel._retained._writing or await channel.last() is None:  # type: ignore[attr-defined]
-        await turns()
-
-
 @pytest.mark.parametrize("template", sorted(catalog.templates()))
 async def test_who_comes_later_gets_the_last_value_first_and_once(template: str) -> None:
     async with connect() as node:
@@ -27,7 +20,7 @@ async def test_who_comes_later_gets_the_last_value_first_and_once(template: str)
         await channel.publish_many([b"1", b"2"], KEPT)
         await channel.publish(b"not kept")
         await channel.publish(b"3", KEPT)
-        await written(channel)
+        await channel.drain()
         async with channel.subscribe(retained=True) as events:
             assert await take(events, 1) == [b"3"]
             await channel.publish(b"4", KEPT)
@@ -41,7 +34,7 @@ async def test_it_outlives_its_publisher_and_can_be_asked_for_from_anywhere() ->
             channel = await writer.channel("news", "multicast")
             assert await channel.last() is None
             await channel.publish(b"kept", KEPT)
-            await written(channel)
+            await channel.drain()
         same = await reader.channel("news")
         last = await same.last()
         assert last is not None
@@ -64,7 +57,7 @@ async def test_one_that_comes_live_as_well_is_not_given_twice() -> None:
         channel = await node.channel("news", "loop")
         async with channel.subscribe() as watching:
             await channel.publish(b"1", KEPT)
-            await written(channel)
+            await channel.drain()
             parcel = (await watching.next(SOON)).parcel
         async with channel.subscribe(retained=True) as events:
             assert await take(events, 1) == [b"1"]
@@ -77,7 +70,7 @@ async def test_the_last_value_does_not_come_behind_a_newer_one() -> None:
     async with connect() as node:
         channel = await node.channel("news", "loop")
         await channel.publish(b"old", KEPT)
-        await written(channel)
+        await channel.drain()
         async with channel.subscribe(retained=True) as events:
             await channel.publish(b"new")
             channel.flush()
@@ -93,7 +86,7 @@ async def test_what_has_expired_is_no_value_and_what_is_too_large_is_refused() -
     async with connect() as node:
         channel = await node.channel("news", "loop", wishes=Wishes(retain=True))
         await channel.publish(b"1")
-        await written(channel)
+        await channel.drain()
         await channel.publish(b"2", Envelope(wishes=Wishes(expiry=0.001)))
         channel.flush()
         while await channel.last() is not None:

@@ -42,6 +42,14 @@ def test_what_is_published_is_shown(at: str) -> None:
         assert (reader.rest(), reader.errors()) == ("", "")
 
 
+def test_who_comes_later_sees_the_last_value(at: str) -> None:
+    with gossamer("pub", "weather", "rain", "sun", "--at", at, "--retain", "--wait", "0") as writer:
+        assert writer.end() == 0
+    with gossamer("sub", "weather", "--at", at, "--retained", "--count", "1", "--timeout", "30") as reader:
+        assert reader.lines(1) == ["sun"]
+        assert reader.end() == 0
+
+
 def test_json_tells_all_about_an_event(at: str) -> None:
     with gossamer("sub", "prices", "--at", at, "--count", "1", "--json", "--where", "price>10") as reader:
         envelope = ("-a", "symbol=ACME", "-a", "price=12.5", "--priority", "7")

@@ -101,6 +101,9 @@ def pub(
     attribute: Attribute = None,
     priority: Priority = DEFAULT_PRIORITY,
     expiry: Expiry = None,
+    retain: Annotated[
+        bool, typer.Option("--retain", help="Keep the last one for those who come later.")
+    ] = False,
     repeat: Annotated[int, typer.Option(min=1, help="Publish everything so many times.")] = 1,
     wait: Annotated[
         float, typer.Option(min=0, help="Seconds to wait for a subscriber before publishing.")
@@ -108,7 +111,7 @@ def pub(
     as_json: Json = False,
 ) -> None:
     """Publish events."""
-    envelope = Envelope(attributes_of(attribute), Wishes(priority, expiry))
+    envelope = Envelope(attributes_of(attribute), Wishes(priority, expiry, retain=retain))
     texts = [each.encode() for each in payload] * repeat if payload else None
     done = until_stopped(lambda: _publish(channel, texts, envelope, at, template, trust, wait, as_json))
     if done is None:
@@ -182,6 +185,7 @@ def sub(
     reply: Annotated[str | None, typer.Option(help="Answer every event with this text.")] = None,
     max_pending: Annotated[int, typer.Option(min=1, help="Events that may wait here.")] = MAX_PENDING,
     on_full: Annotated[str, typer.Option(help=f"What then: {', '.join(get_args(OnFull))}.")] = "block",
+    retained: Annotated[bool, typer.Option("--retained", help="The last value first.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show the events of a channel, one line each."""
@@ -190,7 +194,8 @@ def sub(
     async def show() -> bool:
         async with connect(at, trust=trust or ()) as node:
             opened = await _open(node, channel, template)
-            async with opened.subscribe(criteria, max_pending=max_pending, on_full=on_full) as events:  # type: ignore[arg-type]
+            terms: dict[str, Any] = {"max_pending": max_pending, "on_full": on_full, "retained": retained}
+            async with opened.subscribe(criteria, **terms) as events:
                 if not as_json:
                     print(f"listening on {channel!r}; Ctrl-C ends", file=sys.stderr)
                 left = count

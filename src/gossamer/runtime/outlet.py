@@ -231,8 +231,9 @@ class Outlet:
         return numbers
 
     async def drain(self) -> None:
-        """Wait until everything published has left this node."""
+        """Wait until everything published has left this node, and what is to be retained is written down."""
         self.flush()
+        await self._retained.written()
         # transports tell that they have drained only above their high water, so look
         while self._host.pending and not self._host.closed:  # noqa: ASYNC110
             await asyncio.sleep(0.001)

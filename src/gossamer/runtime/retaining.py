@@ -54,6 +54,11 @@ class Retained:
                 )
         finally:
             self._writing = False
+            self._host.changed()
+
+    async def written(self) -> None:
+        """Wait until the last value is where others find it."""
+        await self._host.until(lambda: not self._writing or self._host.closed)
 
     async def last(self) -> Parcel | None:
         """The last value, unless it has expired or there is none."""
