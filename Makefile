@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: install run test lint bench bench-setup proof bench-pipeline proof-kills proof-rings clean
+.PHONY: install run test lint bench bench-setup proof bench-pipeline proof-kills proof-rings proof-ringtree bench-ringtree clean
 
 install: $(READY)
 
@@ -56,6 +56,15 @@ proof-kills: install
 proof-rings: SEEDS = 100
 proof-rings: install
 	$(BIN)/python -m tests.rings.cases $(SEEDS)
+
+# 32 processes in a ringtree, 8 of them killed at once
+proof-ringtree: install
+	$(BIN)/python -m tests.system.ringtree_kills 32 8
+
+# Reach, load and delay of a ringtree as members fail, beside the closed forms: ringtree.png; then 100 000 members
+bench-ringtree: install
+	$(BIN)/python benchmarks/ringtree.py --out ringtree.png
+	$(BIN)/python benchmarks/ringtree.py --members 100000
 
 bench-pipeline: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'duckdb>=1.1'

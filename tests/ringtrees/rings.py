@@ -6,12 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gossamer.core.context import NODES
+from gossamer.core.context import NODES, REGION
 from gossamer.core.event import NO_ENVELOPE, Criteria, Envelope
 from gossamer.core.parcel import Parcel
 from gossamer.core.wire import Item
 from gossamer.ringtrees.registrar import Registrar
-from gossamer.ringtrees.succession import REGION
 from gossamer.ringtrees.words import Seat
 from gossamer.simulator.checks import Ledger
 from gossamer.simulator.field import Field
@@ -60,7 +59,9 @@ class Ring(Witness):
         self.field = Field(self.names, 0.01, 0.0, self.world.dice("places"))
         self.world.spread(self.field)
         self.world.set(None, NODES, dict.fromkeys(self.names, ()))
-        self.world.open(CHANNEL, kind.name, {"servers": self.servers, **settings})
+        parts = ((f"{region}: " if region else "") + " ".join(each) for region, each in self.servers.items())
+        text = "; ".join(parts)
+        self.world.open(CHANNEL, kind.name, {"servers": text, **settings})
         for number, name in enumerate(names("m", members)):  # one after the other, so that slots are known
             self.world.at(2.0 + number * 0.001, lambda name=name: self.join(name))  # type: ignore[misc]
         for name in names("p", publishers):

@@ -19,6 +19,8 @@ from gossamer.core.errors import ConfigError
 from gossamer.ringtrees import places
 
 Flags = NDArray[np.bool_]
+Counts = NDArray[np.int64]
+ALL = frozenset({1, 2, 3})
 MOST_RINGS = 20
 
 
@@ -57,7 +59,7 @@ def sizes(first: int, rings: int) -> list[int]:
     return [first * 2**ring for ring in range(rings)]
 
 
-def reached(alive: list[Flags], rules: frozenset[int] = frozenset({1, 2, 3})) -> list[Flags]:
+def reached(alive: list[Flags], rules: frozenset[int] = ALL) -> list[Flags]:
     """Which nodes get the event.
 
     alive
@@ -66,28 +68,66 @@ def reached(alive: list[Flags], rules: frozenset[int] = frozenset({1, 2, 3})) ->
     rules
         Which of the three rules for failures are followed.
     """
-    has = alive[0].copy()
-    found = [has]
+    return [hops > 0 for hops in distances(alive, rules)]
+
+
+def distances(alive: list[Flags], rules: frozenset[int] = ALL) -> list[Counts]:
+    """Over how many hops each node gets the event from the publisher; 0 is not at all."""
+    found = [alive[0].astype(np.int64)]
     for ring, living in pairwise(alive):
-        sent = np.repeat(has, 2, axis=-1)
+        hops = found[-1]
+        sent = np.where(living, _next(np.repeat(hops, 2, axis=-1)), 0)
         aside = np.zeros_like(sent)
         if 1 in rules:
-            aside[..., 0::2] = np.roll(has, 1, axis=-1) & ~ring
+            aside[..., 0::2] = np.where(ring, 0, _next(np.roll(hops, 1, axis=-1)))
         if 2 in rules:
-            aside[..., 1::2] = np.roll(has, -1, axis=-1) & ~ring
-        sent &= living
-        has = sent | (_to_the_right(sent, aside & living, living) if 3 in rules else aside & living)
-        found.append(has)
+            aside[..., 1::2] = np.where(ring, 0, _next(np.roll(hops, -1, axis=-1)))
+        aside = np.where(living & (sent == 0), aside, 0)
+        found.append(sent + (_to_the_right(aside, living & (sent == 0)) if 3 in rules else aside))
     return found
 
 
-def _to_the_right(sent: Flags, aside: Flags, living: Flags) -> Flags:
+def _next(hops: Counts) -> Counts:
+    return np.where(hops > 0, hops + 1, 0)
+
+
+def _to_the_right(aside: Counts, open_to: Flags) -> Counts:
     """Who has it from another node than the parent, when everyone of them passes it on."""
-    moving = aside = aside & ~sent
-    while moving.any():
-        moving = np.roll(moving, 1, axis=-1) & living & ~sent & ~aside
-        aside = aside | moving
-    return aside
+    while True:
+        moved = np.where(open_to, _next(np.roll(aside, 1, axis=-1)), 0)
+        better = (moved > 0) & ((aside == 0) | (moved < aside))
+        if not better.any():
+            return aside
+        aside = np.where(better, moved, aside)
+
+
+def loads(alive: list[Flags], hops: list[Counts]) -> list[Counts]:
+    """How many copies each node sends that has the event, when all three rules are followed.
+
+    Nobody sends to a node that is known to have failed. Four at most: two children, and two children of
+    failed neighbours; or one of these and the neighbour on the right.
+    """
+    found = []
+    for number, (ring, has) in enumerate(zip(alive, hops, strict=True)):
+        copies = np.zeros_like(has)
+        if number + 1 < len(alive):
+            left, right = alive[number + 1][..., 0::2], alive[number + 1][..., 1::2]
+            copies += left.astype(np.int64) + right
+            copies += np.roll(left & ~ring, -1, axis=-1) + np.roll(right & ~ring, 1, axis=-1).astype(np.int64)
+        if number:
+            fed = np.repeat(hops[number - 1] > 0, 2, axis=-1)
+            copies += (~fed & np.roll(ring, -1, axis=-1)).astype(np.int64)
+        found.append(np.where(has > 0, copies, 0))
+    return found
+
+
+def effort(alive: list[Flags]) -> tuple[float, float, float]:
+    """The share of living nodes that get an event; what each of these sends and hops to it, on average."""
+    hops = distances(alive)
+    has = [each > 0 for each in hops]
+    got = sum(int(each.sum()) for each in has)
+    copies = sum(int(each.sum()) for each in loads(alive, hops))
+    return share(alive, has)[0], copies / got, sum(int(each.sum()) for each in hops) / got
 
 
 def share(alive: list[Flags], has: list[Flags]) -> tuple[float, float]:

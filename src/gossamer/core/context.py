@@ -57,6 +57,8 @@ BANDWIDTH = "bandwidth"
 """Container: bytes per second that this node can send, as its host measured it without anybody's help."""
 STORED = "stored"
 """Container: what earlier lives of this node kept on disk with ``store``, as it was when this life began."""
+REGION = "region"
+"""Container: the region that a node says it is in; None or empty is none."""
 SUBSCRIBERS = "subscribers:"
 """Container, with the name of a channel behind it: numbers of the local subscriptions."""
 

@@ -11,15 +11,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gossamer.core.context import NODES, TREE, Context
+from gossamer.core.context import NODES, REGION, TREE, Context
+from gossamer.core.errors import BadName
+from gossamer.core.names import check_node
 from gossamer.core.tree import Tree
 from gossamer.overlay.rendezvous import ranking
 from gossamer.ringtrees.pulse import Pulse
+from gossamer.ringtrees.words import MAX_REGION
 
-REGION = "region"
-"""Container: the region of a node; None or a region without servers of its own is the one without a name."""
 SERVERS = 3
 """Nodes that may serve the region without a name, if the settings name none."""
+
+
+MAX_SERVERS = 16
+"""Servers of one region."""
+
+
+def servers_of(text: str) -> dict[str, tuple[str, ...]]:
+    """Servers by region from ``eu: e1 e2; us: u1``; raises ValueError. No colon: that without a name."""
+    found: dict[str, tuple[str, ...]] = {}
+    for part in filter(str.strip, text.split(";")):
+        region, colon, listed = part.rpartition(":")
+        region, nodes = region.strip(), tuple(listed.split())
+        if colon and not region:
+            raise ValueError(f"{part.strip()!r} has a colon but no region before it")
+        if region in found:
+            raise ValueError(f"region {region!r} is there twice")
+        if len(region) > MAX_REGION or not 1 <= len(nodes) <= MAX_SERVERS:
+            limits = f"a region of at most {MAX_REGION} characters and 1 to {MAX_SERVERS} nodes"
+            raise ValueError(f"{part.strip()!r} is not {limits}")
+        for node in nodes:
+            try:
+                check_node(node)
+            except BadName as error:
+                raise ValueError(str(error)) from None
+        found[region] = nodes
+    return found
 
 
 class Succession:

@@ -82,6 +82,8 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tree
         Edges between names of backbone nodes or peers, for those who want to say it; without it they
         measure each other and find one.
+    region
+        Where the node is; templates that keep regions apart look at it.
     state
         Folder for what must survive a restart: the registry with its channels, the logs of persistent
         channels. Empty keeps it in memory, where it survives nothing. No two nodes may share one.
@@ -105,6 +107,7 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     listen: tuple[str, ...] = ()
     connect: tuple[str, ...] = ()
     tree: tuple[tuple[str, str], ...] = ()
+    region: Annotated[str, Meta(max_length=64)] = ""
     state: str = ""
     archive: str = ""
     trace: str = ""

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from gossamer import catalog
+from gossamer.core.context import REGION
 from gossamer.core.engine import Engine
 from gossamer.core.errors import (
     BadAddress,
@@ -71,6 +72,7 @@ def connect(
     role: Role | str | None = None,
     listen: str | Iterable[str] = (),
     tree: Iterable[tuple[str, str]] = (),
+    region: str = "",
     state: str | Path = "",
     archive: str | Path = "",
     trace: str | Path = "",
@@ -102,6 +104,7 @@ def connect(
         listen=listening,
         connect=addresses,
         tree=tuple((a, b) for a, b in tree),
+        region=region,
         state=str(state),
         archive=str(archive),
         trace=str(trace),
@@ -175,6 +178,7 @@ class Node:
             self._selector,
             archive,
         )
+        host.do(engine.set(host.now(), REGION, config.region))
         self._reach = Reach(host, self.config, self._transport, self._patient)
         host.neighbours.opener = Opener(host.neighbours, self._reach.link)
         if self.config.role in (Role.BACKBONE, Role.PEER):

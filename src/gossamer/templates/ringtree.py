@@ -7,11 +7,11 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from gossamer.core.context import BELOW, NODES, SERVER, TREE, Context
+from gossamer.core.context import BELOW, NODES, REGION, SERVER, TREE, Context
 from gossamer.core.control import Message, on
 from gossamer.core.errors import NotAdvertised, ProtocolError
 from gossamer.core.event import Attributes, Criteria
-from gossamer.core.names import MAX_NODE_NAME, Role
+from gossamer.core.names import Role
 from gossamer.core.parcel import Parcel
 from gossamer.core.seen import Seen
 from gossamer.core.template import AT_MOST_ONCE, Membership, Settings, Template
@@ -21,9 +21,8 @@ from gossamer.ringtrees.forwarding import ALL_RULES
 from gossamer.ringtrees.grouping import EVERYTHING, together
 from gossamer.ringtrees.member import Member, RingTimes
 from gossamer.ringtrees.service import Service
-from gossamer.ringtrees.succession import REGION, Succession
+from gossamer.ringtrees.succession import Succession, servers_of
 from gossamer.ringtrees.words import (
-    MAX_REGION,
     Beat,
     BeatHeard,
     Elsewhere,
@@ -43,17 +42,14 @@ from gossamer.ringtrees.words import (
 MAX_WAITING = 64
 """Parcels that wait until this node knows whom to give them."""
 
-Name = Annotated[str, Meta(min_length=1, max_length=MAX_NODE_NAME)]
-Named = Annotated[str, Meta(max_length=MAX_REGION)]
-
 
 class RingTreeSettings(Settings, frozen=True):
     """Settings of a ringtree channel.
 
     servers
-        Nodes that may serve each region, the first choice first; at most 16 for each of 1000 regions. Nodes
-        of other regions are together in the one without a name, which the best matches of the channel among
-        all nodes serve, unless it is named here.
+        Nodes that may serve each region, the first choice first, at most 16 for each: ``eu: e1 e2; us: u1``.
+        Nodes of other regions are together in the one without a name, which the best matches of the channel
+        among all nodes serve, unless a part without a colon says who does.
     heartbeat
         Seconds between two heartbeats; each costs a member two messages.
     patience
@@ -76,9 +72,7 @@ class RingTreeSettings(Settings, frozen=True):
         Parcels per source that are remembered to recognise a second copy.
     """
 
-    servers: Annotated[
-        dict[Named, Annotated[tuple[Name, ...], Meta(min_length=1, max_length=16)]], Meta(max_length=1000)
-    ] = {}
+    servers: Annotated[str, Meta(max_length=16_384)] = ""
     heartbeat: Annotated[float, Meta(gt=0, le=3600)] = 1.0
     patience: Annotated[int, Meta(ge=1, le=1000)] = 3
     retry: Annotated[float, Meta(gt=0, le=3600)] = 0.5
@@ -88,6 +82,9 @@ class RingTreeSettings(Settings, frozen=True):
     mend: Annotated[float, Meta(ge=0, le=86400)] = 5.0
     overlap: Annotated[float, Meta(gt=0, le=3600)] = 2.0
     window: Annotated[int, Meta(ge=1, le=1_000_000)] = 4096
+
+    def __post_init__(self) -> None:
+        servers_of(self.servers)
 
 
 class RingTree(Template[RingTreeSettings]):
@@ -114,7 +111,7 @@ class RingTree(Template[RingTreeSettings]):
         super().__init__(settings)
         own = {name: getattr(settings, name) for name in RingTimes.__struct_fields__}
         times = RingTimes(**own)
-        self.succession = Succession(settings.servers, settings.patience)
+        self.succession = Succession(servers_of(settings.servers), settings.patience)
         self.member = Member(times, self._say)
         self.service = Service(times, self._say, self.succession)
         self.interests = Interests()

@@ -1,0 +1,11 @@
+"""Ringtree on real sockets: processes are killed, and those who live go on getting everything."""
+
+from __future__ import annotations
+
+from .ringtree_kills import killed
+
+
+def test_eight_processes_of_which_two_are_killed_become_whole_again() -> None:
+    report = killed(8, 2)
+    assert len(report["killed"]) == 2
+    assert report["most missed by one"] < report["published meanwhile"] or not report["published meanwhile"]
