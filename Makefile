@@ -66,10 +66,13 @@ bench-ringtree: install
 	$(BIN)/python benchmarks/ringtree.py --out ringtree.png
 	$(BIN)/python benchmarks/ringtree.py --members 100000
 
+# Everything that the pipeline is held to, in one table; e.g. make bench-pipeline PARTS="sweep tiny" ROUNDS=5
+PARTS ?=
+ROUNDS ?= 3
+
 bench-pipeline: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'duckdb>=1.1'
-	$(BIN)/python benchmarks/pipeline.py
-	$(BIN)/python benchmarks/pipeline_sweep.py
+	$(BIN)/python -m benchmarks.pipeline $(PARTS) --rounds $(ROUNDS)
 
 clean:
 	rm -rf .venv

@@ -1,10 +1,13 @@
 """Every run of the tests is the same run: hypothesis draws the same examples and never looks at a clock.
 
-Spark starts with the first test that needs it, in one Java for all of them.
+Spark starts with the first test that needs it, in one Java for all of them. Where tests run in several
+processes, those that need Spark are one group, so that there is still one Java.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +15,8 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tests.pipeline.cluster import Cluster
 
 settings.register_profile(
     "same-every-time",
@@ -24,9 +29,38 @@ settings.register_profile(
 settings.load_profile("same-every-time")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "xdist_group(name): tests that run in one process")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests on a cluster come last: a Java has one session at a time, and they end that of the others."""
+    for item in items:
+        if "spark" in _fixtures(item):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+    items.sort(key=lambda item: "cluster" in _fixtures(item))
+
+
+def _fixtures(item: pytest.Item) -> list[str]:
+    return getattr(item, "fixturenames", [])
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A master and two workers; they start, if a test wants them, while others run."""
+    from tests.pipeline.cluster import Cluster
+
+    made = Cluster(tmp_path_factory.mktemp("cluster"))
+    wanted = any("cluster" in _fixtures(item) for item in request.session.items)
+    with made if wanted else nullcontext():
+        yield made
+
+
 @pytest.fixture(scope="module")
-def spark() -> SparkSession:
+def spark(request: pytest.FixtureRequest) -> SparkSession:
     """The session that runs, or a new one: a test may stop it, and Java goes on."""
     from gossamer.pipeline.session import session
 
+    request.getfixturevalue("cluster")
     return session("local[2]", quick=True, settings={"spark.sql.shuffle.partitions": "1"})

@@ -25,15 +25,18 @@ def blocks(language: str) -> list[object]:
         for number, code in enumerate(
             re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL), 1
         ):
-            found.append(pytest.param(code, id=f"{page.name}-{number}"))
+            marks = [pytest.mark.xdist_group("spark")] if "pipeline.session" in code else []
+            found.append(pytest.param(code, id=f"{page.name}-{number}", marks=marks))
     return found
 
 
 @pytest.mark.parametrize("code", blocks("python"))
 def test_every_python_block_runs_as_it_stands(
-    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    if "pipeline.session" in code:  # here, where Java may be running already
+    if "pipeline.session" in code:  # here, in the session that all tests share
+        request.getfixturevalue("spark")
+        monkeypatch.setattr("pyspark.sql.SparkSession.stop", lambda session: None)
         monkeypatch.chdir(tmp_path)
         exec(code, {"__name__": "__main__"})
         return

@@ -236,6 +236,22 @@ def accounting(run: str = "books", begins: int = 0) -> Story:
     return story.sent("a", "b", "a", 4)
 
 
+def flawless() -> Story:
+    """Every promise there is, each with something that it is held against, and none broken."""
+    story = begin("flawless", "at-most-once exactly-once gap-free causal total-order durable")
+    until = 10**6 * SECOND
+    for place, source in enumerate("aba", 1):
+        number = 2 if place == 3 else 1
+        story.published(source, number, until=until).sent(source, "c", source, number)
+        story.received("c", source, source, number)
+        for action in (trace.ORDERED, trace.STORED):
+            story.noted("k", action, place, source, number)
+        for node in "bc":
+            story.delivered(node, source, number, until=until)
+    story.answer("c", trace.PUBLISHED, "c", 1, 2, "a")
+    return story.answer("a", trace.DELIVERED, "c", 1, 2)
+
+
 STORIES = {
     story.run: story
     for story in (
@@ -252,6 +268,7 @@ STORIES = {
         feedback(),
         accounting(),
         accounting("live-books", 2 * trace.WALL_CLOCK),
+        flawless(),
     )
 }
 """One run for each way to break a promise, and some that only look broken."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from gossamer.pipeline.audit.catalogue import AUDITS
 from gossamer.pipeline.audit.kernels import check
-from gossamer.pipeline.audit.relations import stretched
+from gossamer.pipeline.audit.relations import ask, stretched, union
 from gossamer.pipeline.schema import ROWS, VIOLATION
 
 from .stories import STORIES
@@ -32,8 +31,7 @@ def planted(spark: SparkSession) -> DataFrame:
 @pytest.fixture(scope="module")
 def found(planted: DataFrame) -> dict[str, list[Whole]]:
     """Violations by promise: all queries in one job, over all stories together."""
-    queries = [audit.query(planted) for audit in AUDITS.values()]
-    rows = sorted(map(tuple, reduce(DataFrame.unionByName, queries).collect()))
+    rows = sorted(map(tuple, ask(planted, union(audit.query for audit in AUDITS.values())).collect()))
     place = VIOLATION.get_field_index("promise")
     return {name: [row for row in rows if row[place] == name] for name in AUDITS}
 
@@ -50,6 +48,15 @@ def test_every_audit_catches_its_planted_violation_and_nothing_else(
     ]
     assert sorted(seen) == sorted(expected)
     assert expected, "a promise without a planted violation is not tested"
+
+
+@pytest.mark.parametrize("promise", AUDITS)
+def test_every_audit_passes_on_a_clean_trace(promise: str, found: dict[str, list[Whole]]) -> None:
+    story = STORIES["flawless"]
+    assert AUDITS[promise].always or promise in story.promises.split()
+    runs = {row[VIOLATION.get_field_index("run")] for row in found[promise]}
+    assert story.run not in runs
+    assert runs, "it does find something elsewhere"
 
 
 @pytest.mark.parametrize("promise", [name for name, audit in AUDITS.items() if audit.local])

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gossamer.cli.main import app
-from gossamer.pipeline.audit.auditing import audit
+from gossamer.pipeline.audit.auditing import Outcome, audit
 from gossamer.pipeline.reading import survey
 from gossamer.pipeline.session import session
 from gossamer.pipeline.simulations import Simulation
@@ -48,9 +48,10 @@ channel = "news"
 
 
 class Far(NamedTuple):
-    """What came of an audit and a sweep on a cluster: exit codes and what was printed."""
+    """What came of an audit and a sweep on a cluster, as exit code and text, and of the same audit here."""
 
     folder: Path
+    here: Outcome
     audit: tuple[int, str]
     sweep: tuple[int, str]
     workers: set[str]
@@ -64,6 +65,7 @@ def far(spark: SparkSession, cluster: Cluster, tmp_path_factory: pytest.TempPath
     scenario = folder / "small.toml"
     scenario.write_text(SCENARIO)
     change = ["--set", "link.loss=0,0.5", "--seeds", "1..2"]
+    here = audit(spark, survey(str(folder / "traces")))
     spark.stop()  # one Java has one session, on a cluster or not
     cluster.until_it_answers()
     there = session(cluster.url, quick=True, settings={"spark.executor.extraJavaOptions": cluster.flags})
@@ -77,22 +79,15 @@ def far(spark: SparkSession, cluster: Cluster, tmp_path_factory: pytest.TempPath
     assert there.sparkContext.master == cluster.url
     there.stop()
     workers = {path.parent.parent.name for path in cluster.folder.glob("work*/app-*/*")}
-    return Far(folder, (audited.exit_code, audited.stdout), (swept.exit_code, swept.stdout), workers)
+    return Far(folder, here, (audited.exit_code, audited.stdout), (swept.exit_code, swept.stdout), workers)
 
 
-@pytest.fixture(scope="module")
-def near(far: Far) -> SparkSession:
-    """One process again."""
-    return session("local[2]", quick=True, settings={"spark.sql.shuffle.partitions": "1"})
-
-
-def test_a_cluster_finds_what_one_process_finds(near: SparkSession, far: Far) -> None:
-    alone = audit(near, survey(str(far.folder / "traces")))
+def test_a_cluster_finds_what_one_process_finds(far: Far) -> None:
     code, said = far.audit
     told = json.loads(said)
     assert told.pop("result") == "violated"
-    assert told == json.loads(msgspec.json.encode(alone))
-    assert code == alone.code == 1
+    assert told == json.loads(msgspec.json.encode(far.here))
+    assert code == far.here.code == 1
 
 
 def test_two_workers_of_a_cluster_make_the_rows_and_traces_that_one_process_makes(far: Far) -> None:

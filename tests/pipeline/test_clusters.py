@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gossamer.pipeline import clusters
 from gossamer.pipeline.clusters import (
     ENTRY_BYTES,
     INDEX_BYTES,
@@ -41,8 +42,8 @@ def test_the_lot_keeps_threads_and_sizes() -> None:
 
 
 def test_a_thread_goes_where_most_of_its_listeners_are(spark: SparkSession, small: DataFrame) -> None:
-    clusters = spark.createDataFrame([("ann", 0), ("bob", 0), ("cyd", 1)], "listener string, cluster int")
-    assert assign(small, clusters) == {"a": 0, "b": 0, "c": 1}
+    found = spark.createDataFrame([("ann", 0), ("bob", 0), ("cyd", 1)], "listener string, cluster int")
+    assert assign(small, found) == {"a": 0, "b": 0, "c": 1}
 
 
 def test_what_listeners_pay_is_counted_by_hand(small: DataFrame) -> None:
@@ -58,12 +59,15 @@ def test_what_listeners_pay_is_counted_by_hand(small: DataFrame) -> None:
 
 
 def test_purity_is_the_share_of_the_largest_community(spark: SparkSession) -> None:
-    clusters = spark.createDataFrame([(n, n // 4) for n in range(8)], "listener int, cluster int")
+    found = spark.createDataFrame([(n, n // 4) for n in range(8)], "listener int, cluster int")
     known = spark.createDataFrame([(n, int(n >= 3)) for n in range(8)], "listener int, community int")
-    assert purity(clusters, known) == 7 / 8
+    assert purity(found, known) == 7 / 8
 
 
-def test_planted_communities_are_found_and_their_indexes_are_fewer_per_listener(spark: SparkSession) -> None:
+def test_planted_communities_are_found_and_their_indexes_are_fewer_per_listener(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "ITERATIONS", 2)  # enough for so few listeners
     wants, known = planted(listeners=300, threads=80, communities=4, wants=10, noise=0.1)
     interest = spark.createDataFrame(wants)
     # with no more clusters than communities, one split through a community costs a fifth of the purity

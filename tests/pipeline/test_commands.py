@@ -5,20 +5,16 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner
 
-from gossamer.cli.main import app
+from gossamer.cli.main import app, main
 from gossamer.core.errors import ConfigError
 
 from .stories import STORIES, Story
 from .test_auditing import written
 from .test_tables import line
-
-if TYPE_CHECKING:
-    pass
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -49,6 +45,31 @@ def test_audit_exits_with_0_1_or_2_and_says_so_as_json(tmp_path: Path) -> None:
     (tmp_path / "run=fine" / "world.json").unlink()
     code, said = gossamer("audit", tmp_path, "--run", "fine", "--json")
     assert (code, json.loads(said)["complete"]) == (2, False)
+
+
+def test_when_spark_cannot_start_audit_says_why_in_one_sentence_and_that_nobody_can_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(tmp_path, kept())
+    monkeypatch.setattr("sys.argv", ["gossamer", "audit", str(tmp_path), "--master", "spark://127.0.0.1:1"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: Spark cannot start: nobody answers at spark://127.0.0.1:1")
+    assert ended.value.code == 2
+
+
+def test_a_damaged_segment_is_counted_and_the_rest_is_still_looked_at(tmp_path: Path) -> None:
+    written(tmp_path, STORIES["excused"], segment=4)
+    (tmp_path / "run=excused" / "world-000002.parquet").write_bytes(b"no Parquet")
+    code, said = gossamer("audit", tmp_path)
+    assert code == 2
+    assert "1 damaged files left out" in said
+    code, said = gossamer("audit", tmp_path, "--json")
+    told = json.loads(said)
+    assert (code, told["complete"], told["violations"]) == (2, False, [])
+    assert [fault["quarantined"] for fault in told["faults"]].count(True) == 1
+    assert 0 < told["checked"]["rows"] < len(STORIES["excused"].rows)
 
 
 def test_audit_shows_people_a_table_and_what_was_broken(tmp_path: Path) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -13,23 +12,8 @@ from typer.testing import CliRunner
 
 from gossamer.cli.main import app
 from gossamer.core.errors import ConfigError
-from gossamer.pipeline.session import session
 
 from .conftest import TEXT
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    from pyspark.sql import SparkSession
-
-    running = SparkSession.getActiveSession()
-    own = session("local[2]", quick=True, settings={"spark.sql.shuffle.partitions": "1"})
-    yield own
-    if running is None:
-        own.stop()
 
 
 def gossamer(*arguments: object) -> tuple[int, str]:

@@ -22,7 +22,7 @@ from gossamer.cli import (
     talk,
     whatif,
 )
-from gossamer.core.errors import ConfigError, GossamerError
+from gossamer.core.errors import ConfigError, GossamerError, SparkUnavailable
 
 app = typer.Typer(
     name="gossamer",
@@ -68,7 +68,7 @@ def main() -> None:
         Console(stderr=True).print(
             f"[bold red]error:[/] {_plain(str(error))}", highlight=False, soft_wrap=True
         )
-        sys.exit(2 if isinstance(error, ConfigError) else 1)
+        sys.exit(2 if isinstance(error, ConfigError | SparkUnavailable) else 1)
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib import rc_context
@@ -30,7 +30,7 @@ STYLE: dict[Any, Any] = {
 
 
 def topology(links: Mapping[tuple[str, str], float], loads: Mapping[str, float]) -> str:
-    """Nodes and links; thicker is more bytes. The busiest node is in the middle, others by distance."""
+    """Nodes and links; thicker is more bytes. The busiest node is in the middle, others by hops around it."""
     near: dict[str, list[str]] = defaultdict(list)
     for a, b in sorted(links):
         near[a].append(b)
@@ -40,7 +40,7 @@ def topology(links: Mapping[tuple[str, str], float], loads: Mapping[str, float])
         return svg(Figure(figsize=(4, 1)))
     places = _places(names, near)
     with rc_context(STYLE):
-        figure = Figure(figsize=(6.2, 5.2))
+        figure = Figure(figsize=(6.2, 4.2))
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_axis_off()
         axes.set_aspect("equal")
@@ -56,7 +56,8 @@ def topology(links: Mapping[tuple[str, str], float], loads: Mapping[str, float])
             size = 60 + 240 * loads.get(name, 0) / heaviest
             axes.scatter([x], [y], s=size, color=COLOURS[0], zorder=2)
             if len(names) <= MAX_NAMES:
-                axes.annotate(name, (x, y), (0, -13), textcoords="offset points", ha="center", fontsize=8)
+                below = (0, -math.sqrt(size) / 2 - 10)
+                axes.annotate(name, (x, y), below, textcoords="offset points", ha="center", fontsize=8)
         axes.margins(0.12)
         return svg(figure)
 
@@ -65,7 +66,7 @@ def distribution(samples: Series, label: str) -> str:
     """Which share of deliveries came within how much time: points of value and share."""
     with rc_context(STYLE):
         figure, axes = _axes()
-        for (name, points), colour in zip(_few(samples), _colours(), strict=False):
+        for (name, points), colour in zip(_few(samples), COLOURS, strict=False):
             axes.plot([x for x, _ in points], [y for _, y in points], color=colour, label=name, lw=1.6)
         axes.set_xlabel(label)
         axes.set_ylabel("share of deliveries")
@@ -79,7 +80,7 @@ def over_time(lines: Series, label: str) -> str:
     """Something per second, over seconds since the beginning of the run."""
     with rc_context(STYLE):
         figure, axes = _axes()
-        for (name, points), colour in zip(_few(lines), _colours(), strict=False):
+        for (name, points), colour in zip(_few(lines), COLOURS, strict=False):
             axes.plot([x for x, _ in points], [y for _, y in points], color=colour, label=name, lw=1.3)
         axes.set_xlabel("seconds since the beginning")
         axes.set_ylabel(label)
@@ -96,8 +97,10 @@ def _finished(figure: Figure, axes: Any, lines: Series) -> str:
     axes.grid(True, color="#e6e8eb", lw=0.7)
     axes.set_axisbelow(True)
     if lines:
-        more = f" (and {len(lines) - MAX_LINES} more)" if len(lines) > MAX_LINES else ""
-        axes.legend(frameon=False, fontsize=8, title=more or None)
+        more = f"busiest {MAX_LINES} of {len(lines)}" if len(lines) > MAX_LINES else ""
+        figure.legend(
+            loc="outside right upper", frameon=False, fontsize=8, title=more or None, title_fontsize=8
+        )
     return svg(figure)
 
 
@@ -107,54 +110,56 @@ def _few(lines: Series) -> list[tuple[str, Sequence[tuple[float, float]]]]:
     return sorted(greatest)
 
 
-def _colours() -> Iterable[str]:
-    return COLOURS
-
-
 def _places(names: Sequence[str], near: Mapping[str, Sequence[str]]) -> dict[str, tuple[float, float]]:
-    """Rings around the first: a node is as far out as it is hops away, near the one it was reached from."""
+    """Who is connected, together, the busiest first; to the right, below each other, who is alone."""
     places: dict[str, tuple[float, float]] = {}
-    leaves = _leaves(names, near)
     left = 0.0
+    lonely = [name for name in names if not near.get(name)]
     for root in names:
-        if root in places:
+        if root in places or root in lonely:
             continue
-        tree, depths = _tree(root, near, places)
-        places[root] = (left, 0.0)
-        spans = {root: (0.0, 2 * math.pi)}
-        for node in tree:
-            begin, end = spans[node]
-            whole = sum(leaves[child] for child in tree[node]) or 1
-            for child in tree[node]:
-                share = (end - begin) * leaves[child] / whole
-                spans[child] = (begin, begin + share)
-                angle = begin + share / 2
-                radius = depths[child]
-                places[child] = (left + radius * math.cos(angle), radius * math.sin(angle))
-                begin += share
-        left += 2 * max(depths.values()) + 1.5
+        around = _around(root, near, names)
+        shift = left - min(x for x, _ in around.values())
+        places |= {name: (x + shift, y) for name, (x, y) in around.items()}
+        left = max(x for x, _ in places.values()) + 1.0
+    top = (len(lonely) - 1) / 2
+    return places | {name: (left, top - index) for index, name in enumerate(lonely)}
+
+
+def _around(
+    root: str, near: Mapping[str, Sequence[str]], names: Sequence[str]
+) -> dict[str, tuple[float, float]]:
+    """Rings around a node: others are as far out as they have hops to it, near who they were reached from."""
+    places = {root: (0.0, 0.0)}
+    leaves = {name: max(1, len(near.get(name, ())) - 1) for name in names}
+    tree, depths = _tree(root, near)
+    spans = {root: (0.0, 2 * math.pi)}
+    for node in tree:
+        begin, end = spans[node]
+        whole = sum(leaves[child] for child in tree[node]) or 1
+        for child in tree[node]:
+            share = (end - begin) * leaves[child] / whole
+            spans[child] = (begin, begin + share)
+            angle = begin + share / 2
+            places[child] = (depths[child] * math.cos(angle), depths[child] * math.sin(angle))
+            begin += share
     return places
 
 
-def _tree(
-    root: str, near: Mapping[str, Sequence[str]], known: Mapping[str, object]
-) -> tuple[dict[str, list[str]], dict[str, int]]:
+def _tree(root: str, near: Mapping[str, Sequence[str]]) -> tuple[dict[str, list[str]], dict[str, int]]:
+    """Children and hops of every node that can be reached from one, nearest first."""
     tree: dict[str, list[str]] = {root: []}
     depths = {root: 0}
     queue = deque([root])
     while queue:
         node = queue.popleft()
         for other in near.get(node, ()):
-            if other not in depths and other not in known:
+            if other not in depths:
                 depths[other] = depths[node] + 1
                 tree[node].append(other)
                 tree[other] = []
                 queue.append(other)
     return tree, depths
-
-
-def _leaves(names: Sequence[str], near: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    return {name: max(1, len(near.get(name, ())) - 1) for name in names}
 
 
 def svg(figure: Figure) -> str:

@@ -86,7 +86,7 @@ def _run(span: Row, links: Sequence[Row], loads: Sequence[Row], latencies: Seque
         (pictures.over_time(_filled(by_link, span, bucket), "KiB/s"), "Use of links, each direction"),
     ]
     drawn = "".join(f"<figure>{svg}<figcaption>{escape(said)}</figcaption></figure>" for svg, said in shown)
-    return f"<h2>Run {escape(span.run)}</h2>{drawn}"
+    return f'<h2>Run {escape(span.run)}</h2><div class="pictures">{drawn}</div>'
 
 
 def _latencies(everything: DataFrame) -> DataFrame:

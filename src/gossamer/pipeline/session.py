@@ -33,6 +33,7 @@ _SETTINGS = {
     "spark.sql.python.filterPushdown.enabled": "true",
 }
 _SMALL = {
+    "spark.buffer.pageSize": "1m",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -120,8 +121,8 @@ def _prepare(master: str, settings: dict[str, str], quick: bool) -> None:
         settings.setdefault("spark.executor.extraJavaOptions", " ".join(_QUICK))
     if master.startswith("local") or urlsplit(master).hostname in ("127.0.0.1", "localhost"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    settings.setdefault("spark.python.daemon.module", "gossamer.pipeline.daemon")
     if master.startswith("local"):
-        settings.setdefault("spark.python.daemon.module", "gossamer.pipeline.daemon")
         settings.setdefault("spark.driver.memory", f"{_memory()}m")
         settings.setdefault("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
 

@@ -9,11 +9,9 @@ network makes are no violation.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-
 from gossamer.core import trace
 from gossamer.pipeline.audit.promise import Audit
-from gossamer.pipeline.audit.relations import PARCEL, asked, of, violations
+from gossamer.pipeline.audit.relations import PARCEL, of, query, violations
 
 PROMISE = "accounting"
 IN_FLIGHT = 10 * 10**9
@@ -21,11 +19,11 @@ IN_FLIGHT = 10 * 10**9
 _ROW = "at, node, incarnation, position, peer"
 
 
-def query(rows: DataFrame) -> DataFrame:
+def violated() -> str:
     """Both sides of every link say the same, and so do both ends of every way."""
     links = violations("broken", PROMISE, "first", "expected")
     ends = violations("made_up", PROMISE, "first", "format_string('published by %s', source)")
-    return asked(rows, _LINKS, _ENDS, f"{links} union all {ends}")
+    return query(_LINKS, _ENDS, f"{links} union all {ends}")
 
 
 _ONWARD = "named_struct('sender', node, 'receiver', peer)"
@@ -61,4 +59,4 @@ _ENDS = f"""parcels as (
 ), made_up as (select {PARCEL}, seen.* from parcels where not published)"""
 """Per parcel: whether it was published, if it was delivered."""
 
-AUDIT = Audit(PROMISE, query, always=True)
+AUDIT = Audit(PROMISE, violated(), always=True)

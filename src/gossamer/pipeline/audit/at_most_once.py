@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import DataFrame
-
 from gossamer.pipeline.audit.promise import Audit, Found
-from gossamer.pipeline.audit.relations import STREAM, asked, deliveries, violations
+from gossamer.pipeline.audit.relations import STREAM, deliveries, query, violations
 from gossamer.pipeline.audit.segment import Known, Segment
 from gossamer.pipeline.audit.spans import Coverage
 
@@ -30,9 +28,9 @@ def repeated(promise: str) -> tuple[str, str, str]:
     return deliveries(promise), again, violations("twice", promise, "number", f"'{EXPECTED}'")
 
 
-def query(rows: DataFrame) -> DataFrame:
+def violated() -> str:
     """No number twice in a stream."""
-    return asked(rows, *repeated(PROMISE))
+    return query(*repeated(PROMISE))
 
 
 class AtMostOnce:
@@ -57,4 +55,4 @@ def _twice(stream: tuple[Any, ...], number: int, at: int) -> Found:
     return (channel, node, incarnation, peer, source, life, number, at, EXPECTED)
 
 
-AUDIT = Audit(PROMISE, query, AtMostOnce)
+AUDIT = Audit(PROMISE, violated(), AtMostOnce)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, SparkSession, Window
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
 from gossamer.core import trace
 from gossamer.pipeline.audit.catalogue import AUDITS
 from gossamer.pipeline.audit.kernels import BESIDES, DAMAGED, EVENTS, GAP, OPENED, by_kernels
-from gossamer.pipeline.audit.relations import asked, of, stretched
+from gossamer.pipeline.audit.relations import ask, of, stretched, union
 from gossamer.pipeline.reading import Fault, Survey, rows
 from gossamer.pipeline.schema import VIOLATION
 
@@ -93,15 +92,18 @@ def audit(spark: SparkSession, traces: Survey, *, plain: bool = False) -> Outcom
         Use the queries also where there are kernels; the outcome is the same.
     """
     local = [name for name, each in AUDITS.items() if each.local]
-    found = _plainly(spark, traces, local) if plain else by_kernels(spark, traces, local)
-    said, listed, counted = _collected(found)
+    if plain:
+        text = union([*(AUDITS[name].query for name in local), *_besides()])
+        said, listed, counted = _collected(_held(rows(spark, traces), traces, whole=False), text)
+    else:
+        said, listed, counted = _collected(by_kernels(spark, traces, local), "select * from {rows}")
     faults = (*traces.faults, *_faults(said))
     promised = _promised(said)
     whole = sorted(set(traces.runs) - {fault.run for fault in faults})
     others = [name for name, each in AUDITS.items() if not each.local and name in {p for _, _, p in promised}]
     if whole and others:
-        complete = stretched(_held(rows(spark, traces).where(sf.col("run").isin(whole)), traces), whole=True)
-        _, more, also = _collected(_union([AUDITS[name].query(complete) for name in others]))
+        complete = _held(rows(spark, traces).where(sf.col("run").isin(whole)), traces, whole=True)
+        _, more, also = _collected(complete, union(AUDITS[name].query for name in others))
         listed, counted = [*listed, *more], {**counted, **also}
     verdicts = [
         Verdict(
@@ -127,47 +129,37 @@ def audit(spark: SparkSession, traces: Survey, *, plain: bool = False) -> Outcom
     )
 
 
-def _collected(found: DataFrame) -> tuple[list[Row], list[Violation], dict[tuple[str, str, str], int]]:
-    """What is not a violation, the first violations, and how many there are of each kind: in one job."""
-    kind = Window.partitionBy("run", "channel", "promise")
-    ranked = found.select(
-        "*",
-        sf.row_number().over(kind.orderBy("at", "node", "number")).alias("place"),
-        sf.count("*").over(kind).alias("many"),
-    )
-    kept = ranked.where(f"place <= {MAX_LISTED} or startswith(promise, '{BESIDES}')").collect()
-    said = [row for row in kept if row.promise.startswith(BESIDES)]
-    broken = [row for row in kept if not row.promise.startswith(BESIDES)]
+def _collected(
+    found: DataFrame, text: str
+) -> tuple[list[Row], list[Violation], dict[tuple[str, str, str], int]]:
+    """What a query finds beside violations, the first violations, and how many of each kind: in one job."""
+    kind = "partition by run, channel, promise"
+    place = f"row_number() over ({kind} order by at, node, number) as place"
+    kept = f"""select * from (select *, {place}, count(*) over ({kind}) as many from ({text}))
+        where place <= {MAX_LISTED} or startswith(promise, '{BESIDES}')"""
+    rows = ask(found, kept).collect()
+    said = [row for row in rows if row.promise.startswith(BESIDES)]
+    broken = [row for row in rows if not row.promise.startswith(BESIDES)]
     counts = {(row.run, row.channel, row.promise): row.many for row in broken}
     return said, [Violation(*row[: len(VIOLATION)]) for row in broken], counts
 
 
-def _held(rows: DataFrame, traces: Survey) -> DataFrame:
+def _held(rows: DataFrame, traces: Survey, whole: bool) -> DataFrame:
     """Rows that are read once for many queries, if they are few: then no row has to move, either."""
-    return rows.coalesce(1).localCheckpoint() if traces.rows <= SMALL else rows
+    few = rows.coalesce(1).localCheckpoint() if traces.rows <= SMALL else rows
+    return stretched(few, whole)
 
 
-def _plainly(spark: SparkSession, traces: Survey, promises: Sequence[str]) -> DataFrame:
-    """What kernels would find, by queries."""
-    torn = stretched(_held(rows(spark, traces), traces), whole=False)
-    return _union([*(AUDITS[name].query(torn) for name in promises), *_besides(torn)])
-
-
-def _besides(torn: DataFrame) -> list[DataFrame]:
+def _besides() -> list[str]:
     """Events, promises and missing rows, in the form of violations."""
-    opened = of(trace.CHANNEL, trace.OPENED)
+    published, opened = of(trace.PARCEL, trace.PUBLISHED), of(trace.CHANNEL, trace.OPENED)
     life = "partition by run, node, incarnation order by position"
-    gaps = f"""(
-        select *, lag(position, 1, 0L) over ({life}) + 1 as wanted from {{rows}}) where position != wanted"""
+    jumps = f"(select *, lag(position, 1, 0L) over ({life}) + 1 as wanted from {{rows}})"
+    gap = _said(GAP, jumps, node="node", number="position", expected="format_string('row %d', wanted)")
     return [
-        asked(
-            torn,
-            _said(EVENTS, number="sum(count)") + f" where {of(trace.PARCEL, trace.PUBLISHED)} group by run",
-        ),
-        asked(torn, _said(OPENED, channel="channel", expected="detail", distinct=True) + f" where {opened}"),
-        asked(
-            torn, _said(GAP, gaps, node="node", number="position", expected="format_string('row %d', wanted)")
-        ),
+        f"{_said(EVENTS, number='sum(count)')} where {published} group by run",
+        f"{_said(OPENED, channel='channel', expected='detail', distinct=True)} where {opened}",
+        f"{gap} where position != wanted",
     ]
 
 
@@ -178,10 +170,6 @@ def _said(what: str, found: str = "{rows}", distinct: bool = False, **values: st
         if field.name not in ("run", "promise")
     ]
     return f"select {'distinct ' * distinct}run, '{what}' as promise, {', '.join(columns)} from {found}"
-
-
-def _union(found: Sequence[DataFrame]) -> DataFrame:
-    return reduce(DataFrame.unionByName, found)
 
 
 def _promised(said: Sequence[Row]) -> set[tuple[str, str, str]]:

@@ -6,16 +6,14 @@ subscription gets at all are compared: what never came did not come too late.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-
 from gossamer.core import trace
 from gossamer.pipeline.audit.promise import Audit
-from gossamer.pipeline.audit.relations import EARLIER, GOT, PARCEL, SEAT, asked, deliveries, of, violations
+from gossamer.pipeline.audit.relations import EARLIER, GOT, PARCEL, SEAT, deliveries, of, query, violations
 
 PROMISE = "causal"
 
 
-def query(rows: DataFrame) -> DataFrame:
+def violated() -> str:
     """At the publisher's: what had come before. At the subscriber's: whether it comes before there too."""
     past = f"""published as (
         select /*+ broadcast(promised) */ r.* from {{rows}} r left semi join promised using (run, channel)
@@ -35,7 +33,7 @@ def query(rows: DataFrame) -> DataFrame:
         from past join got using ({PARCEL})
     ), wrong as (select * from both where own and latest.position > position)"""
     expected = "format_string('number %d of %s first', latest.first, latest.source)"
-    return asked(rows, deliveries(PROMISE), GOT, past, wrong, violations("wrong", PROMISE, "first", expected))
+    return query(deliveries(PROMISE), GOT, past, wrong, violations("wrong", PROMISE, "first", expected))
 
 
-AUDIT = Audit(PROMISE, query)
+AUDIT = Audit(PROMISE, violated())

@@ -7,21 +7,18 @@ the clock of the node that delivers, as that node does it.
 from __future__ import annotations
 
 import numpy as np
-from pyspark.sql import DataFrame
 
 from gossamer.pipeline.audit.promise import Audit, Found
-from gossamer.pipeline.audit.relations import asked, deliveries, violations
+from gossamer.pipeline.audit.relations import deliveries, query, violations
 from gossamer.pipeline.audit.segment import STREAM, Known, Segment
 
 PROMISE = "deadline"
 
 
-def query(rows: DataFrame) -> DataFrame:
+def violated() -> str:
     """Each delivery is before its deadline."""
     late = "(select * from given where value > 0 and at > value)"
-    return asked(
-        rows, deliveries(), violations(late, PROMISE, "first", "format_string('delivered by %d', value)")
-    )
+    return query(deliveries(), violations(late, PROMISE, "first", "format_string('delivered by %d', value)"))
 
 
 class Deadline:
@@ -44,4 +41,4 @@ class Deadline:
         return []
 
 
-AUDIT = Audit(PROMISE, query, Deadline, always=True)
+AUDIT = Audit(PROMISE, violated(), Deadline, always=True)

@@ -8,17 +8,15 @@ or what a subscription was told of as missing is not asked for.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-
 from gossamer.core import trace
 from gossamer.pipeline.audit.promise import Audit
-from gossamer.pipeline.audit.relations import CHOOSY, GOT, PARCEL, SEAT, asked, deliveries, of, violations
+from gossamer.pipeline.audit.relations import CHOOSY, GOT, PARCEL, SEAT, deliveries, of, query, violations
 from gossamer.pipeline.audit.total_order import AFTER, CONTRADICTIONS, PLACED, contradictions, noted
 
 PROMISE = "durable"
 
 
-def query(rows: DataFrame) -> DataFrame:
+def violated() -> str:
     """Logs contradict neither themselves nor what was delivered."""
     notes = noted("notes", trace.STORED, "concat_ws(' ', node, detail)")
     stored = noted("stored", trace.STORED, "detail")
@@ -29,7 +27,7 @@ def query(rows: DataFrame) -> DataFrame:
         violations("missing", PROMISE, "sequence", "format_string('the parcel at place %d too', place)"),
     ]
     steps = (deliveries(PROMISE), GOT, notes, CONTRADICTIONS, stored, places, PLACED, _MISSING)
-    return asked(rows, *steps, " union all ".join(found))
+    return query(*steps, " union all ".join(found))
 
 
 _NODE = "run, node, incarnation, channel, source"
@@ -51,4 +49,4 @@ _MISSING = f"""{CHOOSY}, ranges as (
     left anti join blank using ({PARCEL}))"""
 """Places of a log inside what a subscription got that never came to it."""
 
-AUDIT = Audit(PROMISE, query)
+AUDIT = Audit(PROMISE, violated())

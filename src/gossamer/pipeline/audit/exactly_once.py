@@ -7,17 +7,15 @@ not asked about holes, nor is one whose trace has holes itself.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-
 from gossamer.pipeline.audit.at_most_once import AtMostOnce, repeated
 from gossamer.pipeline.audit.promise import Audit, Found
-from gossamer.pipeline.audit.relations import CHOOSY, EARLIER, SEAT, STREAM, asked, violations
+from gossamer.pipeline.audit.relations import CHOOSY, EARLIER, SEAT, STREAM, query, violations
 from gossamer.pipeline.audit.segment import Known
 
 PROMISE = "exactly-once"
 
 
-def query(rows: DataFrame) -> DataFrame:
+def violated() -> str:
     """No number twice, none missing in between."""
     given, again, twice = repeated(PROMISE)
     holes = f"""numbered as (
@@ -29,7 +27,7 @@ def query(rows: DataFrame) -> DataFrame:
         select n.* from numbered n left anti join torn using (run, node, incarnation)
         left anti join choosy using ({SEAT}) where first > wanted)"""
     missing = violations("holes", PROMISE, "wanted", "format_string('number %d too', wanted)")
-    return asked(rows, given, again, holes, f"{twice} union all {missing}")
+    return query(given, again, holes, f"{twice} union all {missing}")
 
 
 class ExactlyOnce(AtMostOnce):
@@ -50,4 +48,4 @@ class ExactlyOnce(AtMostOnce):
         return found
 
 
-AUDIT = Audit(PROMISE, query, ExactlyOnce)
+AUDIT = Audit(PROMISE, violated(), ExactlyOnce)

@@ -5,17 +5,15 @@ Checked on every channel. An answer that never arrives is a loss, not a violatio
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-
 from gossamer.core import trace
 from gossamer.pipeline.audit.promise import Audit
-from gossamer.pipeline.audit.relations import asked, of, violations
+from gossamer.pipeline.audit.relations import of, query, violations
 
 PROMISE = "feedback"
 _ANSWER = "run, channel, source, source_incarnation, first"
 
 
-def query(rows: DataFrame) -> DataFrame:
+def violated() -> str:
     """Each answer handed over was given, for just this event of this node, and is handed over once."""
     answers = f"""answers as (
         select {_ANSWER}, peer as target, value as question from {{rows}}
@@ -34,7 +32,7 @@ def query(rows: DataFrame) -> DataFrame:
         violations(made_up, PROMISE, "first", "'an answer that was given'"),
         violations("astray", PROMISE, "first", there),
     ]
-    return asked(rows, answers, " union all ".join(found))
+    return query(answers, " union all ".join(found))
 
 
-AUDIT = Audit(PROMISE, query, always=True)
+AUDIT = Audit(PROMISE, violated(), always=True)

@@ -9,26 +9,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from pyspark.sql import DataFrame
 
 from gossamer.pipeline.audit.promise import Audit, Found
-from gossamer.pipeline.audit.relations import EXCUSED, STREAM, asked, deliveries, violations
+from gossamer.pipeline.audit.relations import EXCUSED, STREAM, deliveries, query, violations
 from gossamer.pipeline.audit.segment import STREAM as STREAM_COLUMNS
 from gossamer.pipeline.audit.segment import Known, Segment
 
 PROMISE = "gap-free"
 
 
-def query(rows: DataFrame) -> DataFrame:
+def violated() -> str:
     """Each delivery begins where the one before it ended."""
     wrong = f"""following as (
         select *, lag(first + count) over in_order as wanted, lag(position) over in_order as after
         from given window in_order as (partition by {STREAM}, stretch order by position)
     ), wrong as (select * from following where first != wanted)"""
     expected = "format_string('number %d next', wanted)"
-    return asked(
-        rows, deliveries(PROMISE), wrong, EXCUSED, violations("unexcused", PROMISE, "first", expected)
-    )
+    return query(deliveries(PROMISE), wrong, EXCUSED, violations("unexcused", PROMISE, "first", expected))
 
 
 class GapFree:
@@ -76,4 +73,4 @@ def _wrong(
     return (channel, node, incarnation, peer, source, life, number, at, f"number {wanted} next")
 
 
-AUDIT = Audit(PROMISE, query, GapFree)
+AUDIT = Audit(PROMISE, violated(), GapFree)

@@ -1,8 +1,8 @@
 """What an audit is: a promise, a query over the rows of whole runs, and perhaps a kernel.
 
-The query is plain relational: rows in, violations out. A kernel says the same from the segments of one
-writer in order, without a shuffle: it is told of each segment once and keeps what it must remember. Where
-there are both, they find the very same violations.
+The query is plain SQL (see ``relations``): rows in, violations out. A kernel says the same from the segments
+of one writer in order, without a shuffle: it is told of each segment once and keeps what it must remember.
+Where there are both, they find the very same violations.
 
 An audit that is ``local`` needs no rows of other nodes; it can be held even where traces are not whole, as
 far as they go. The others are only asked about runs that are complete.
@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
-from pyspark.sql import DataFrame
 
 from gossamer.pipeline.audit.segment import Known, Segment
 
@@ -38,7 +37,7 @@ class Audit(msgspec.Struct, frozen=True):
     promise
         The word that templates use for it.
     query
-        Rows of runs to violations.
+        Selects violations of ``{rows}``.
     kernel
         Makes a kernel; None if the promise needs rows of several nodes.
     always
@@ -46,7 +45,7 @@ class Audit(msgspec.Struct, frozen=True):
     """
 
     promise: str
-    query: Callable[[DataFrame], DataFrame]
+    query: str
     kernel: Callable[[], Kernel] | None = None
     always: bool = False
 

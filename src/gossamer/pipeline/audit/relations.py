@@ -1,10 +1,12 @@
 """What several queries ask of the rows of a trace, as steps in SQL.
 
-A query is one text, so that Spark analyses it once, and not again with every step. A step is ``name as (…)``
-and may use those before it; ``{rows}`` stands for the rows.
+A query is one text, and so are several together, so that Spark analyses them once, and not again with every
+step. A step is ``name as (…)`` and may use those before it; ``{rows}`` stands for the rows.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
@@ -21,10 +23,19 @@ EARLIER = "rows between unbounded preceding and 1 preceding"
 """Of a window: what came before."""
 
 
-def asked(rows: DataFrame, *steps: str) -> DataFrame:
+def query(*steps: str) -> str:
     """What the last step selects; it has no name."""
     *named, last = steps
-    text = f"with {', '.join(named)} {last}" if named else last
+    return f"with {', '.join(named)} {last}"
+
+
+def union(queries: Iterable[str]) -> str:
+    """What all of them select, which must have the same columns."""
+    return " union all ".join(f"select * from ({each})" for each in queries)
+
+
+def ask(rows: DataFrame, text: str) -> DataFrame:
+    """What a query selects of rows."""
     return rows.sparkSession.sql(text, rows=rows)
 
 

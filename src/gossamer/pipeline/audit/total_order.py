@@ -7,16 +7,14 @@ grow. Where a channel began a new order, each is looked at by itself.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-
 from gossamer.core import trace
 from gossamer.pipeline.audit.promise import Audit
-from gossamer.pipeline.audit.relations import EARLIER, GOT, PARCEL, SEAT, asked, deliveries, of, violations
+from gossamer.pipeline.audit.relations import EARLIER, GOT, PARCEL, SEAT, deliveries, of, query, violations
 
 PROMISE = "total-order"
 
 
-def query(rows: DataFrame) -> DataFrame:
+def violated() -> str:
     """The stamps agree with each other, and deliveries with the stamps."""
     places = f"places as (select distinct {PARCEL}, one_order, place from notes)"
     unplaced = f"got left anti join places using ({PARCEL})"
@@ -27,7 +25,7 @@ def query(rows: DataFrame) -> DataFrame:
     ]
     notes = noted("notes", trace.ORDERED, "detail")
     steps = (deliveries(PROMISE), GOT, notes, CONTRADICTIONS, places, PLACED)
-    return asked(rows, *steps, " union all ".join(found))
+    return query(*steps, " union all ".join(found))
 
 
 def noted(name: str, action: str, one_order: str) -> str:
@@ -64,4 +62,4 @@ def contradictions(promise: str) -> list[str]:
     ]
 
 
-AUDIT = Audit(PROMISE, query)
+AUDIT = Audit(PROMISE, violated())
