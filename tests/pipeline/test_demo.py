@@ -20,7 +20,7 @@ def test_the_demo_audits_its_own_traces_and_leaves_a_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def shorter(*given: Any) -> Any:
-        return msgspec.structs.replace(parse(*given), duration=8.0)
+        return msgspec.structs.replace(parse(*given), duration=4.0)
 
     monkeypatch.setattr(demo, "parse", shorter)
     done = CliRunner().invoke(app, ["demo", "--events", "1000", "--out", str(tmp_path), "--json"])

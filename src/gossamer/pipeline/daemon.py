@@ -14,34 +14,28 @@ import gc
 import os
 import socket
 import sys
-from contextlib import suppress
-from importlib import import_module
 
 from pyspark import daemon
 
 WITHOUT_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 """Makes numpy and the allocator of Arrow start no threads."""
-IMPORTS = (
-    "pandas",
-    "pyarrow.parquet",
-    "pyarrow.compute",
-    "gossamer.pipeline.audit.kernels",
-    "gossamer.pipeline.simulations",
-    "pyspark_gossamer.sink",
-    "pyspark_gossamer.source",
-)
 _THREADS = "/proc/self/task"
 _worker = daemon.worker
 
 
-def prepare(worker: str) -> bool:
+def prepare() -> bool:
     """Import what workers need; whether this process may fork then."""
     if not os.path.isdir(_THREADS):
         return False
     os.environ.update(WITHOUT_THREADS)
-    for name in (worker, *IMPORTS):
-        with suppress(ImportError):  # whoever needs it will say so
-            import_module(name)
+    import pandas  # type: ignore[import-untyped]  # noqa: F401
+    import pyarrow.compute
+    import pyarrow.parquet  # noqa: F401
+    import pyspark.worker  # noqa: F401
+
+    import gossamer.pipeline.audit.kernels
+    import gossamer.pipeline.simulations  # noqa: F401
+
     gc.collect()
     gc.freeze()  # workers look for garbage after every task, but not among what was there before them
     return len(os.listdir(_THREADS)) == 1
@@ -54,12 +48,12 @@ def _quiet(sock: socket.socket, authenticated: bool) -> int:
         os._exit(0)
 
 
-def main(worker: str = "pyspark.worker") -> None:
-    if not prepare(worker):
+def main() -> None:
+    if not prepare():
         os.execv(sys.executable, [sys.executable, "-m", "pyspark.daemon", *sys.argv[1:]])
     daemon.worker = _quiet
     daemon.manager()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main()
