@@ -25,7 +25,7 @@ from gossamer import (
 )
 from gossamer.core.event import MAX_PAYLOAD
 
-from .parties import SOON, client, host_of, rest, server, strand_of, stuff, take, turns
+from .parties import SOON, client, host_of, reach, rest, server, strand_of, stuff, take, turns, until
 
 # content
 
@@ -605,3 +605,21 @@ async def test_a_queue_smaller_than_connections_tell_about_never_counts_as_stall
                 await channel.publish(b"%02d" % i + bytes(100_000))
             assert [payload[:2] for payload in await take(events, 30)] == [b"%02d" % i for i in range(30)]
         assert writer.drops == {}
+
+
+async def test_on_a_reliable_channel_publishing_waits_for_a_reader_however_slow_and_nothing_is_lost() -> None:
+    hasty = Limits(patience=0.05, queue_bytes=256 * 1024)
+    async with server("a", limits=hasty) as a, client(a, "b", hasty) as b:
+        channel = await a.channel("news", "reliable", {"repair": 0.05, "ack": 0.05})
+        async with (await b.channel("news")).subscribe(max_pending=10) as events:
+            await reach(channel, events)
+            words = [b"%9000d" % number for number in range(3000)]
+            publishing = asyncio.create_task(channel.publish_many(words))
+            await until(lambda: a.drops.get("link stalled", 0) > 0)  # patience is over, the promise is not
+            await until(lambda: host_of(a).engine.instance("news").obstacle is not None)
+            with pytest.raises(Full):
+                channel.try_publish(b"no room")
+            assert not publishing.done()
+            assert await take(events, len(words)) == words
+            await publishing
+            assert events.missed == events.dropped == 0
