@@ -9,9 +9,13 @@ import pytest
 
 from gossamer.core.context import TREE
 from gossamer.core.event import Envelope, Wishes
+from gossamer.core.names import Role
 from gossamer.core.parcel import Parcel
+from gossamer.core.trace import DELIVERED, ORDERED, PARCEL, STORED, Row
 from gossamer.core.tree import Tree
-from gossamer.simulator.models import LinkModel
+from gossamer.simulator.clock import Clock
+from gossamer.simulator.host import Host
+from gossamer.simulator.models import LinkModel, NodeModel, Skew
 from gossamer.simulator.rules import ClockSkew
 from gossamer.simulator.supervision import Supervision
 from gossamer.simulator.witness import Witness
@@ -104,3 +108,14 @@ def test_where_clocks_are_right_parcels_pass_as_the_very_bytes_they_were() -> No
     world.run(50)
     assert len(frames) == 3
     assert all(each is frames[0] for each in frames)
+
+
+def test_deadlines_are_traced_in_true_time_and_places_stay_what_they_are() -> None:
+    rows: list[Row] = []
+    host = Host("a", Role.PEER, NodeModel(), Clock(), rows.append)
+    host.skew = Skew(3600 * 10**9, 0, 0.0)
+    who = ("a", 1, 1, 1, 1, "", 0, "")
+    for action, value in ((DELIVERED, 3605 * 10**9), (DELIVERED, 0), (STORED, 7), (ORDERED, 7)):
+        host.record((1, host.time(), "a", 1, PARCEL, action, "c", *who, value))
+    assert [row[1] for row in rows] == [0, 0, 0, 0]
+    assert [row[-1] for row in rows] == [5 * 10**9, 0, 7, 7]

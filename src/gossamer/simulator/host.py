@@ -10,7 +10,7 @@ from typing import Any
 
 from gossamer.core.engine import Engine
 from gossamer.core.names import Role, nanoseconds
-from gossamer.core.trace import PARCEL, Recorder, Row
+from gossamer.core.trace import ORDERED, PARCEL, STORED, Recorder, Row
 from gossamer.core.wire import Item
 from gossamer.links.clocks import Offset
 from gossamer.simulator.clock import Clock
@@ -123,7 +123,7 @@ class Host:
         assert self.recorder is not None
         if self.skew is not None:
             value = row[-1]
-            if row[4] == PARCEL and value:  # a deadline
+            if row[4] == PARCEL and row[5] not in (ORDERED, STORED) and value:  # a deadline, and no place
                 value = self.skew.true(self.clock.now, self.time(), value)
             row = (row[0], self.clock.now, *row[2:-1], value)
         self.recorder(row)
