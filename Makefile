@@ -61,7 +61,7 @@ proof-rings: install
 proof-ringtree: install
 	$(BIN)/python -m tests.system.ringtree_kills 32 8
 
-# Reach, load and delay of a ringtree as members fail, beside the closed forms: ringtree.png; then 100 000 members
+# Reach, load and delay of a ringtree as members fail, beside the model: ringtree.png; then 100 000 members
 bench-ringtree: install
 	$(BIN)/python benchmarks/ringtree.py --out ringtree.png
 	$(BIN)/python benchmarks/ringtree.py --members 100000

@@ -35,12 +35,16 @@ class Reach(msgspec.Struct, frozen=True):
         Of the mean of those trials.
     parents_only
         Without the rules for failures, exactly.
+    copies, hops
+        What a node that gets the event sends, and from how far it has come, on average.
     """
 
     failed: float
     reached: float
     deviation: float
     parents_only: float
+    copies: float
+    hops: float
 
 
 def entry_points(publishers: int) -> int:
@@ -121,13 +125,16 @@ def loads(alive: list[Flags], hops: list[Counts]) -> list[Counts]:
     return found
 
 
-def effort(alive: list[Flags]) -> tuple[float, float, float]:
-    """The share of living nodes that get an event; what each of these sends and hops to it, on average."""
+def tried(alive: list[Flags], failed: float) -> Reach:
+    """What came of trials with one chance to fail."""
     hops = distances(alive)
     has = [each > 0 for each in hops]
-    got = sum(int(each.sum()) for each in has)
+    mean, deviation = share(alive, has)
+    got = max(1, sum(int(each.sum()) for each in has))
     copies = sum(int(each.sum()) for each in loads(alive, hops))
-    return share(alive, has)[0], copies / got, sum(int(each.sum()) for each in hops) / got
+    far = sum(int(each.sum()) for each in hops)
+    exactly = parents_only(alive[0].shape[-1], len(alive), failed)
+    return Reach(failed, mean, deviation, exactly, copies / got, far / got)
 
 
 def share(alive: list[Flags], has: list[Flags]) -> tuple[float, float]:

@@ -101,16 +101,22 @@ def reach_(
         if not 0 <= share <= 1:
             raise ConfigError(f"{share:g}: a share, from 0 to 1", key="failed")
         alive = [dice.random((trials, size)) >= share for size in sizes]
-        mean, deviation = reach.share(alive, reach.reached(alive))
-        found.append(reach.Reach(share, mean, deviation, reach.parents_only(first, rings, share)))
+        found.append(reach.tried(alive, share))
     if as_json:
         print(msgspec.json.encode(found).decode())
         return
     rows = [
-        [f"{each.failed:.0%}", f"{each.reached:.1%} ± {2 * each.deviation:.1%}", f"{each.parents_only:.1%}"]
+        [
+            f"{each.failed:.0%}",
+            f"{each.reached:.1%} ± {2 * each.deviation:.1%}",
+            f"{each.parents_only:.1%}",
+            f"{each.copies:.2f}",
+            f"{each.hops:.2f}",
+        ]
         for each in found
     ]
-    _table(f"living nodes reached, of {sum(sizes)}", ["failed", "all rules", "parents only"], rows)
+    columns = ["failed", "all rules", "parents only", "copies sent", "hops"]
+    _table(f"living nodes reached, of {sum(sizes)}", columns, rows)
 
 
 def _deployment(file: Path) -> deployment.Deployment:
