@@ -37,9 +37,10 @@ class Watched:
         Publisher(self.world, self.world.nodes[0], CHANNEL, rate=5.0, start=READY, end=READY + 30.0)
 
     def neighbour(self, name: str, rightward: bool = True) -> str:
+        """Who stands next to a peer; itself if nobody does."""
         found = template(self.world, name)
-        assert found is not None
-        return found.position.rings[0].side(rightward)[0].name
+        ring = found.position.ring(0) if found else None
+        return ring.side(rightward)[0].name if ring and ring.neighbours else name
 
     def other(self) -> str:
         """A peer that does not publish."""

@@ -45,13 +45,12 @@ class Upkeep:
         links = self.position.spreading.links
         for name in [name for name, link in links.items() if ctx.now - link.heard > self._silence]:
             self.lose(ctx, name)
+        quiet = {name for name, link in links.items() if ctx.now - link.said >= self._beat // 2}
         for level, ring in enumerate(self.position.rings):
             state = (self.position.me, ring.left, ring.right)
             for person in ring.neighbours:
                 link = links.get(person.name)
-                if link is None:
-                    continue
-                if link.told.get(level) != state or ctx.now - link.said >= self._beat // 2:
+                if link is not None and (person.name in quiet or link.told.get(level) != state):
                     link.told[level] = state
                     link.said = ctx.now
                     ctx.send(person.name, self.position.beat(level, REGULAR))
@@ -94,16 +93,20 @@ class Upkeep:
             return
         learn(ctx, person)
         self.lost.pop(person.name, None)
-        self._update(person)
+        self._update(ctx, person)
         ring.take(position.me.key, person)
         position.settle(ctx, person.name, past)
         position.hear(ctx, person.name)
 
-    def _update(self, person: Person) -> None:
-        """Where a peer was known to be, if it has moved, it is not."""
-        for ring in self.position.rings:
+    def _update(self, ctx: Context, person: Person) -> None:
+        """Where a peer was known to be it is no longer, if it has moved or left inner rings."""
+        for level, ring in enumerate(self.position.rings):
             known = ring.known(person.name)
-            if known is not None and known.news < person.news and known.place != person.place:
+            if known is None or known.news >= person.news:
+                continue
+            if level >= person.rings:
+                self.forget(ctx, person.name, level)
+            elif known.place != person.place:
                 ring.drop(person.name)
 
     def beat(self, ctx: Context, beat: Beat, sender: str) -> None:
@@ -131,32 +134,34 @@ class Upkeep:
         """Believe a neighbour about those behind it; greet whoever stands between it and this peer."""
         sender = beat.person
         link = self.position.spreading.links.get(sender.name)
-        if link is not None:
-            state = (beat.left, beat.right, ring.left, ring.right, self.position.me)
-            if link.compared.get(beat.level) == state:
-                return
-            link.compared[beat.level] = state
+        state = (beat.left, beat.right, ring.left, ring.right, self.position.me)
+        if link is not None and link.compared.get(beat.level) == state:
+            return
+        people = (*beat.left, *beat.right)
+        credible = {each.name for each in people if self._credible(ctx, each)}
         left, right = (
-            tuple(each for each in line if self._credible(ctx, each)) for line in (beat.left, beat.right)
+            tuple(each for each in line if each.name in credible) for line in (beat.left, beat.right)
         )
         ring.follow(ctx.node, sender.name, left, right)
-        for person in (*beat.left, *beat.right):
-            if self._credible(ctx, person):
-                self.suggest(ctx, beat.level, person)
+        greeted = [self.suggest(ctx, beat.level, each) for each in people if each.name in credible]
+        if link is not None and not any(greeted) and len(credible) == len({each.name for each in people}):
+            link.compared[beat.level] = (beat.left, beat.right, ring.left, ring.right, self.position.me)
 
-    def suggest(self, ctx: Context, level: int, person: Person) -> None:
-        """Greet somebody who is said to be in a ring, if it would stand nearer than a neighbour."""
+    def suggest(self, ctx: Context, level: int, person: Person) -> bool:
+        """Greet somebody who is said to be in a ring, if it would stand nearer than a neighbour; if so."""
         ring, me = self.position.ring(level), self.position.me.key
         if ring is None or person.name == ctx.node:
-            return
+            return False
         right, left = ring.right[:1], ring.left[:1]
-        if (
+        nearer = (
             not right
             or between(me, person.key, right[0].key)
             or not left
             or between(left[0].key, person.key, me)
-        ):
+        )
+        if nearer:
             self.greet(ctx, level, person)
+        return nearer
 
     def _credible(self, ctx: Context, person: Person) -> bool:
         """Whether word of a peer that fell silent here is newer: the dead are soon not spoken of."""
