@@ -183,11 +183,11 @@ class Engine:
 
     def linked(self, now: int, peer: str) -> list[Effect]:
         """A link to a node came up."""
-        return self._link(now, peer, "up")
+        return self.around(now, peer, "up")
 
     def unlinked(self, now: int, peer: str) -> list[Effect]:
         """A link to a node went down."""
-        return self._link(now, peer, "down")
+        return self.around(now, peer, "down")
 
     def lost(self, now: int, peer: str, item: Item, reason: str) -> list[Effect]:
         """The host could not send an item to a peer."""
@@ -265,8 +265,6 @@ class Engine:
                 self._tracer.parcel(self.now, trace.DELIVERED, parcel, "")
             else:
                 self._drop(parcel, "seen before")
-
-    # inside
 
     def _opens(self, parcel: Parcel) -> bool:
         """Whether a body is what its header says; if not, the parcel ends here."""
@@ -346,7 +344,8 @@ class Engine:
             self._compare(instance)
         return self._done()
 
-    def _link(self, now: int, peer: str, change: Any) -> list[Effect]:
+    def around(self, now: int, peer: str, change: Any) -> list[Effect]:
+        """Something about the link to a node has changed; see Membership."""
         self.now = now
         others = (each for each in self.containers.get(LINKED, ()) if each != peer)
         self.put(LINKED, tuple(sorted((*others, peer) if change == "up" else others)))

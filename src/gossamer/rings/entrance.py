@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 
 from gossamer.core.context import Context
-from gossamer.core.names import nanoseconds
+from gossamer.core.names import NANOSECONDS, nanoseconds
 from gossamer.rings.finding import Finding
 from gossamer.rings.joining import Joining
 from gossamer.rings.leaving import Leaving
@@ -21,6 +21,8 @@ from gossamer.rings.words import Found, Pong
 
 ALONE_AFTER = 4
 """How often a peer looks for the group in vain before it founds one, though others look too."""
+MAX_WAITS = 3
+"""How often a newcomer waits longer, twice as long each time, before those that it pinged are given up."""
 
 
 class Stage(Enum):
@@ -60,6 +62,7 @@ class Entrance:
         self._rivals: set[str] = set()
         self._tries = 0
         self._probe = 1.0
+        self._waits = 0
 
     def want(self, ctx: Context, listens: bool, publishes: bool) -> None:
         """Applications here listen, publish, or stop doing so."""
@@ -100,7 +103,7 @@ class Entrance:
             self._sound(ctx)
 
     def _sound(self, ctx: Context) -> None:
-        self.stage = Stage.SOUNDING
+        self.stage, self._waits = Stage.SOUNDING, 0
         self.finding.begin()
         if self.finding.sound(ctx, self.finding.entries.values()):
             ctx.wake("enter", self.settings.sounding)
@@ -119,7 +122,10 @@ class Entrance:
     def _nearer(self, ctx: Context) -> None:
         """Try those next to the nearest; if that was done, come in there."""
         nearest = self.finding.nearest
-        if nearest is None:
+        if nearest is None and self._waits < MAX_WAITS:
+            self._waits += 1  # all that were found may be far away
+            ctx.wake("enter", self.settings.sounding * 2**self._waits)
+        elif nearest is None:
             self.finding.entries.clear()
             self._seek(ctx)
         elif self.finding.sound(ctx, (*nearest.left[:1], *nearest.right[:1], *nearest.others)):
@@ -127,7 +133,8 @@ class Entrance:
         elif self.listens:
             self.stage = Stage.JOINING
             self.joining.between(ctx, 0, *self.finding.sides(nearest))
-            ctx.wake("enter", 2 * self.settings.retry)
+            trip = self.finding.near[nearest.person.name] / NANOSECONDS
+            ctx.wake("enter", 2 * self.settings.retry + 4 * trip)
         else:
             self._enter_by(ctx, nearest)
 

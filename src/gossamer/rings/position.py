@@ -34,7 +34,7 @@ class Position:
         self.bandwidth = 0.0
         self.spreading = spreading
         self._silence = nanoseconds(settings.silence)
-        self._trial = self._silence // 3
+        self._trial = self._silence // 2
 
     @property
     def member(self) -> bool:

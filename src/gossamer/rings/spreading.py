@@ -73,13 +73,13 @@ class Spreading:
 
     def take(self, ctx: Context, parcel: Parcel, sender: str) -> bool:
         """A parcel from another peer: pass it on, if it is new."""
-        link = self.links.get(sender)
         size = len(parcel.body)
         new = parcel.stamp.node != ctx.node and self.seen.add(parcel.stamp)
         asked = self._wanted.pop(id_of(parcel), None) if self._wanted else None
-        counted = asked is not None and sender in asked.sources
-        if link is not None and not counted and link.came(new, self._x, self._y, unasked=True):
-            ctx.send(sender, SetMode(link.wanted))
+        if asked is None or sender not in asked.sources:
+            self._count(ctx, sender, new, unasked=True)
+        for name in asked.sources[asked.tries :] if asked is not None else ():
+            self._count(ctx, name, False)  # it was announced, and came by another link in time
         if not new:
             self.old += 1
             self.old_bytes += size
@@ -118,29 +118,37 @@ class Spreading:
         at_once += [name for name in self.detours if name != sender and name not in self.hops]
         return at_once, later
 
+    def _count(self, ctx: Context, name: str, new: bool, unasked: bool = False) -> None:
+        """Something came by a link, new or not: the other side is told if that changes the link's mode."""
+        link = self.links.get(name)
+        if link is not None and link.came(new, self._x, self._y, unasked):
+            ctx.send(name, SetMode(link.wanted))
+
     # announcements
 
     def announcement(self, ctx: Context, announce: Announce, sender: str) -> None:
         """Another peer has parcels: ask for those that are new, unless a primary link is about to bring them.
 
-        What this peer has announced to the sender it has itself: announcements that cross need no answer.
+        What this peer has announced to the sender it has itself: announcements that cross need no answer. An
+        announcement counts as new if the parcel has to be requested: word of it is faster than a parcel, so
+        being first does not say which link would bring it first.
         """
         link = self.links.get(sender)
         ask: list[Id] = []
         alone = not any(each.wanted for name, each in self.links.items() if name != sender)
         for key in announce.ids:
             known = self._wanted.get(key)
-            new = known is None and key[0] != ctx.node and not self.seen.has(key)
-            if link is not None and link.came(new, self._x, self._y):
-                ctx.send(sender, SetMode(link.wanted))
             if known is not None:
                 if sender not in known.sources:
                     known.sources.append(sender)
-            elif new and len(self._wanted) < MAX_WANTED:
+            elif key[0] == ctx.node or self.seen.has(key):
+                self._count(ctx, sender, False)
+            elif len(self._wanted) < MAX_WANTED:
                 wanted = self._wanted[key] = Wanted(sender, ctx.now + self._grace)
                 if alone or link is None:
                     ask.append(key)
                     wanted.tries, wanted.due = 1, ctx.now + self._retry
+                    self._count(ctx, sender, True)
         if ask:
             self._request(ctx, sender, ask)
         self._plan(ctx)
@@ -155,9 +163,12 @@ class Spreading:
             if wanted.tries >= MAX_TRIES:
                 del self._wanted[key]
                 continue
-            asks.setdefault(wanted.sources[wanted.tries % len(wanted.sources)], []).append(key)
+            source = wanted.sources[wanted.tries % len(wanted.sources)]
+            asks.setdefault(source, []).append(key)
+            if not wanted.tries:
+                self._count(ctx, source, True)
             wanted.tries += 1
-            wanted.due = ctx.now + self._retry
+            wanted.due = ctx.now + (self._retry << wanted.tries - 1)  # a slow line needs time, not more
         for name, keys in asks.items():
             self._request(ctx, name, keys)
         self._plan(ctx)
@@ -173,7 +184,13 @@ class Spreading:
             ctx.wake("fetch", max(0, self._due - ctx.now) / 1e9)
 
     def request(self, ctx: Context, request: Request, sender: str) -> None:
-        """Send what another peer wants, unless its time has passed or it is no longer here."""
+        """Send what another peer wants, unless its time has passed or it is no longer here.
+
+        A congested neighbour is not helped by more: it will ask again, or somebody else.
+        """
+        link = self.links.get(sender)
+        if link is not None and link.congested:
+            return
         for key in request.ids:
             kept = self.store.get(key)
             if kept is None:

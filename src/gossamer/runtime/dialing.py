@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from gossamer.core.context import CONTACTS, NODES
+from gossamer.core.context import CONTACTS, NODES, PEERS
 from gossamer.core.errors import GossamerError
 from gossamer.core.names import NANOSECONDS
 from gossamer.core.wire import Item
@@ -65,8 +65,10 @@ class Dialer:
         return None
 
     def _addresses(self, peer: str) -> tuple[str, ...]:
-        for name in (NODES, CONTACTS):
-            known: dict[str, tuple[str, ...]] = self._host.engine.containers.get(name) or {}
+        containers = self._host.engine.containers
+        told = [name for name in containers if name.startswith(PEERS)]
+        for name in (NODES, CONTACTS, *told):
+            known: dict[str, tuple[str, ...]] = containers.get(name) or {}
             found = tuple(each for each in known.get(peer, ()) if not self._host.neighbours.meets(each))
             if found:
                 return found

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gossamer.core.context import SERVER
@@ -218,6 +219,12 @@ class Neighbours:
 
     def receive(self, strand: Strand, item: Item) -> None:
         self._host.receive(strand, item)
+
+    def congestion(self, strand: Strand, change: str) -> None:
+        """A neighbour does not take enough, or does so again; templates hear of it when the loop turns."""
+        if strand.link is not None:
+            told = partial(self._engine.around, peer=strand.peer, change=change)
+            asyncio.get_running_loop().call_soon(self._host.tell, told)
 
     def unexpected(self, why: str) -> None:
         self._host.faults[f"frame {why}"] += 1

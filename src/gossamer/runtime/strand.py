@@ -207,6 +207,7 @@ class Strand:
         if self._patience:
             self._patience.cancel()
             self._patience = None
+            self._around.congestion(self, "relieved")
         self._release_waiters()
         self._around.changed()
 
@@ -269,6 +270,7 @@ class Strand:
     def _congest(self, origin: Strand | None) -> None:
         if self._patience is None:
             self._be_patient()
+            self._around.congestion(self, "congested")
         if origin is not None and origin.reliable:
             self.waiters.add(origin)
             origin.wait_for(self)

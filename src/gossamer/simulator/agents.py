@@ -175,6 +175,7 @@ class Subscriber(Witness):
         *,
         criteria: Criteria | None = None,
         join: float = 0.0,
+        over: float = 0.0,
         leave: float | None = None,
         stay: float | None = None,
         away: float | None = None,
@@ -194,6 +195,8 @@ class Subscriber(Witness):
         self._wanted = False
         self._subscription: int | None = None
         world.add_witness(self, node)
+        if over:
+            join += over * self._dice.random()
         if join <= world.now:
             self._want(True, None)
         else:

@@ -14,6 +14,7 @@ from gossamer.core.template import Template
 from gossamer.core.trace import Row
 from gossamer.overlay.monitor import MonitorSettings, monitor
 from gossamer.simulator import rules
+from gossamer.simulator.access import drawn
 from gossamer.simulator.agents import Advertiser, Mortal, Publisher, Reactor, Subscriber
 from gossamer.simulator.checks import Ledger
 from gossamer.simulator.dice import SeededDice
@@ -88,7 +89,7 @@ class _Builder:
 
     def _network(self, network: Network, monitored: bool, role: Role) -> None:
         seed = self.seed if network.seed is None else network.seed
-        if network.kind == "field":
+        if network.kind in ("field", "peers"):
             self._field(network, SeededDice(seed, label="topology"), monitored, role)
             return
         with naming("network"):
@@ -109,7 +110,10 @@ class _Builder:
         self.world.spread(field)
         for name, contacts in field.contacts(network.contacts, dice).items():
             self.world.set(name, CONTACTS, contacts)
-        tree = None if monitored else field.tree()
+        if network.kind == "peers":
+            for name in names:
+                self.world.connect(name, drawn(network.access, dice))
+        tree = None if monitored or network.kind == "peers" else field.tree()
         for name in names if tree else ():
             self.world.set(name, TREE, tree)
 
@@ -181,6 +185,7 @@ class _Builder:
                 subscribe.channel,
                 criteria=criteria,
                 join=subscribe.join,
+                over=subscribe.over,
                 leave=subscribe.leave,
                 stay=subscribe.stay,
                 away=subscribe.away,

@@ -34,11 +34,13 @@ from gossamer.core.effect import (
     Wake,
 )
 from gossamer.core.engine import Engine
+from gossamer.core.names import nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.trace import EXPIRED
 from gossamer.core.wire import Item, size
 from gossamer.overlay.directory import Entry
 from gossamer.simulator import rules
+from gossamer.simulator.access import HIGH, LOW
 from gossamer.simulator.clock import NETWORK, TIMER, Clock
 from gossamer.simulator.host import Host, Way
 from gossamer.simulator.models import FULL, LinkModel
@@ -261,7 +263,9 @@ class Carrier:
                 extra += verdict.by
             elif type(verdict) is rules.Duplicate:
                 copies += 1
-        arrives = way.carry(clock.now, length, dice, extra)
+        if host.line is not None and way.receiver.line is not None:
+            extra = self._lines(host, way, length, kind, extra)
+        arrives = FULL if extra < 0 else way.carry(clock.now, length, dice, extra)
         if arrives < 0:
             reason = QUEUE_FULL if arrives == FULL else LOST_ON_THE_WAY
             self.lose(host, way.engine, way.receiver.name, item, reason)
@@ -273,6 +277,34 @@ class Carrier:
                 clock.schedule(again, NETWORK, self._arrive, way, item)
         for _ in range(copies):
             clock.schedule(way.copy(arrives, dice), NETWORK, self._arrive, way, item)
+
+    def _lines(self, host: Host, way: Way, length: int, kind: str, extra: int) -> int:
+        """Nanoseconds that the access lines of both sides add, or FULL; the sender is told of congestion."""
+        mine, theirs = host.line, way.receiver.line
+        assert mine is not None
+        assert theirs is not None
+        now, ahead = self._clock.now, kind == "control"
+        through = mine.up.carry(now, length, ahead)
+        if through < 0:
+            return FULL
+        far = nanoseconds(mine.access.latency + theirs.access.latency + way.model.latency)
+        taken = theirs.down.carry(through + far, length, ahead)
+        if theirs.down.free - through - far > HIGH and not way.congested:
+            way.congested = True
+            self._clock.schedule(now, NETWORK, self._congestion, host, way)
+        return FULL if taken < 0 else extra + taken - now - nanoseconds(way.model.latency)
+
+    def _congestion(self, host: Host, way: Way) -> None:
+        """A lane is congested, or no longer."""
+        line = way.receiver.line
+        if host.engine is not way.engine or line is None:
+            return
+        waits = line.down.free - self._clock.now
+        way.congested = waits > LOW
+        change = "congested" if way.congested else "relieved"
+        self.tell(host, "around", way.receiver.name, change)
+        if way.congested:
+            self._clock.schedule(self._clock.now + waits, NETWORK, self._congestion, host, way)
 
     def _deliver(self, host: Host, effect: Deliver) -> None:
         channel = self.channels[effect.channel].name

@@ -13,6 +13,7 @@ from gossamer.core.names import Role, nanoseconds
 from gossamer.core.trace import ORDERED, PARCEL, STORED, Recorder, Row
 from gossamer.core.wire import Item
 from gossamer.links.clocks import Offset
+from gossamer.simulator.access import Line
 from gossamer.simulator.clock import Clock
 from gossamer.simulator.models import Lane, LinkModel, NodeModel, Skew
 from gossamer.simulator.witness import Witness
@@ -21,7 +22,7 @@ from gossamer.simulator.witness import Witness
 class Way(Lane):
     """A lane of one life of a sender. What is lost on it is traced by that life, even after its end."""
 
-    __slots__ = ("engine", "measured", "model", "offset", "receiver", "sender", "up")
+    __slots__ = ("congested", "engine", "measured", "model", "offset", "receiver", "sender", "up")
 
     def __init__(self, model: LinkModel, sender: Host, engine: Engine, receiver: Host) -> None:
         super().__init__(model)
@@ -29,7 +30,7 @@ class Way(Lane):
         self.sender = sender.name
         self.engine = engine
         self.receiver = receiver
-        self.up = False
+        self.up = self.congested = False
         self.offset: Offset | None = None
         """How far the receiver believes the sender's clock to be from its own, once one of them was wrong."""
         self.measured = 0
@@ -65,6 +66,7 @@ class Host:
         "late",
         "life",
         "limit",
+        "line",
         "models",
         "name",
         "paused",
@@ -100,6 +102,7 @@ class Host:
         self.stored: dict[str, bytes] = {}
         self.witnesses: list[Witness] = []
         self.skew: Skew | None = None
+        self.line: Line | None = None
         self.engine: Engine | None = None
         self.reset()
 

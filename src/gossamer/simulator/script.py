@@ -82,6 +82,8 @@ class Subscribe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Triples of attribute, operator and value, all of which must hold.
     join, leave
         Seconds.
+    over
+        Seconds over which they join, each at an instant by chance.
     stay, away
         Seconds that a subscriber stays and is away in turn between these, on average, exponentially
         distributed; both or neither.
@@ -95,6 +97,7 @@ class Subscribe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pick: Annotated[int, Meta(ge=1)] | None = None
     criteria: tuple[tuple[str, str, Plain], ...] = ()
     join: Instant = 0.0
+    over: Instant = 0.0
     leave: Instant | None = None
     stay: Mean | None = None
     away: Mean | None = None

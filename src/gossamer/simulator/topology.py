@@ -12,6 +12,7 @@ from gossamer.core.context import Dice
 from gossamer.core.errors import ConfigError
 from gossamer.core.names import check_node
 from gossamer.core.tree import Tree
+from gossamer.simulator.access import SPREAD, Access
 from gossamer.simulator.models import Seconds
 
 Edge = tuple[str, str]
@@ -24,8 +25,8 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind
         ``line``, ``star`` (the first node in the middle), ``tree`` (each node has ``arity`` below it),
         ``random`` (a random tree, and random links on top up to ``degree`` per node on average),
-        ``field`` (random places in a unit square, every pair can talk), or ``explicit`` (``edges`` says it
-        all).
+        ``field`` (random places in a unit square, every pair can talk), ``peers`` (a field without a tree,
+        each node with an access line of its own), or ``explicit`` (``edges`` says it all).
     nodes
         How many, 1 to 1 000 000; named n1, n2 … with leading zeros so that they sort. Not for explicit.
     arity
@@ -38,11 +39,13 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Latency in a field: base + distance × scale seconds.
     contacts
         How many others each node of a field knows at the beginning.
+    access
+        Classes of access lines among peers; by default as in networks of file sharers (see access.SPREAD).
     seed
         Of a random network or field; that of the run if not given, so that every run has another network.
     """
 
-    kind: Literal["line", "star", "tree", "random", "field", "explicit"] = "tree"
+    kind: Literal["line", "star", "tree", "random", "field", "peers", "explicit"] = "tree"
     nodes: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
     arity: Annotated[int, Meta(ge=1, le=1000)] = 2
     degree: Annotated[float, Meta(ge=1, le=1000)] = 3.0
@@ -50,6 +53,7 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     base: Seconds = 0.005
     scale: Seconds = 0.1
     contacts: Annotated[int, Meta(ge=1, le=1000)] = 3
+    access: Annotated[tuple[Access, ...], Meta(min_length=1)] = SPREAD
     seed: int | None = None
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from gossamer.catalog import templates as installed_templates
-from gossamer.core.context import NODES, SERVER
+from gossamer.core.context import BANDWIDTH, NODES, SERVER
 from gossamer.core.effect import Reply
 from gossamer.core.engine import Engine
 from gossamer.core.errors import ChannelExists, Closed, ConfigError, UnknownTemplate
@@ -27,6 +27,7 @@ from gossamer.core.trace import Recorder
 from gossamer.core.wire import decode
 from gossamer.overlay.directory import Entry
 from gossamer.simulator import rules
+from gossamer.simulator.access import Access, Line
 from gossamer.simulator.carrier import Carrier, Tap
 from gossamer.simulator.clock import APPLICATION, Clock
 from gossamer.simulator.dice import SeededDice
@@ -186,6 +187,11 @@ class World:
         self._carrier.reach = lambda a, b: (
             field.model(a, b, self._link) if a in places and b in places else None
         )
+
+    def connect(self, node: str, access: Access) -> None:
+        """Give a node an access line that all its links share; it is told what it can send."""
+        self._host(node).line = Line(access)
+        self.set(node, BANDWIDTH, access.up)
 
     def unlink(self, a: str, b: str) -> None:
         """Part two nodes; both are told at once."""
