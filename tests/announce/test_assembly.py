@@ -161,7 +161,7 @@ def test_an_announcement_is_handed_on_once_unless_it_is_asked_for_again() -> Non
     (one,) = fragments(b"rain", 1400)
     assert assembler.put(header(one), one.body) is not None
     assert assembler.put(header(one), one.body) is None
-    assembler.again(THREAD, 1)
+    assembler.again(THREAD)
     assert assembler.put(header(one), one.body) is not None
 
 

@@ -73,7 +73,7 @@ def test_an_index_changes_its_version_with_its_content_and_carries_pairs_only() 
 
     def hear(data: bytes) -> None:
         header, body = decode(data)
-        assembler.again(header.thread, header.version)
+        assembler.again(header.thread)
         whole = assembler.put(header, body)
         assert header.code == Code.INDEX
         assert whole is not None
@@ -225,6 +225,32 @@ def test_when_an_index_falls_silent_its_threads_are_listened_to_directly() -> No
     air.at(60, lambda: apps.announce(found["a"], b"rain"))
     air.run(70)
     assert payloads(listener) == [b"rain"]
+
+
+def test_an_index_that_was_silent_and_is_back_is_followed_again_though_it_has_not_changed() -> None:
+    air = Air()
+    apps, indexer = announcing(air, 1), announcing(air, 2)
+    found = threads(apps, ["a"], ["data"])
+    indexer.station.index(0, "index", found.values())
+    apps.tend()
+    indexer.tend()
+    listener = listening(air, "a")
+    air.run(20)
+    works, indexer.tend = indexer.tend, lambda *_: None  # type: ignore[method-assign]
+    air.run(60)
+    assert "data" in listener.follower.joined
+    indexer.tend = works  # type: ignore[method-assign]
+    air.at(60, works)
+
+    def announce() -> None:
+        apps.announce(found["a"], b"rain")
+        indexer.station.heard(air.clock.now, found["a"], 1)
+        indexer.tend()
+
+    air.at(65.1, announce)
+    air.run(100)
+    assert listener.follower.joined == {"index"}
+    assert (payloads(listener), listener.missed) == ([b"rain"], [])
 
 
 def test_what_nobody_wants_any_longer_is_left() -> None:

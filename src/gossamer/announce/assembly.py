@@ -76,9 +76,10 @@ class Assembler:
     def has(self, thread: Thread, version: int) -> bool:
         return (thread, version) in self._done
 
-    def again(self, thread: Thread, version: int) -> None:
-        """Hand an announcement on once more, should it be heard once more."""
-        self._done.pop((thread, version), None)
+    def again(self, thread: Thread) -> None:
+        """Hand announcements of a thread on once more, should they be heard once more."""
+        for key in [each for each in self._done if each[0] == thread]:
+            del self._done[key]
 
     def _whole(self, key: Key, code: Code, payload: bytes) -> Announcement:
         self._done[key] = None

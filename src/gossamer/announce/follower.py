@@ -23,12 +23,13 @@ from gossamer.announce.following import Progress
 from gossamer.announce.header import Code, decode
 from gossamer.announce.identity import Thread
 from gossamer.announce.interest import Reporter
+from gossamer.announce.memberships import Join, Leave, Memberships
 from gossamer.announce.sender import Packet
 from gossamer.core.errors import ConfigError, GossamerError, ProtocolError
 from gossamer.core.names import nanoseconds
 
-SILENCE = 3.5
-"""Refreshes that a followed index may miss."""
+SILENCE = 6.5
+"""Refreshes that a followed index may miss: of a network that loses 30 % it is hardly ever silent so long."""
 
 
 class FollowerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,18 +47,6 @@ class FollowerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     depth: int = 1
     patience: float = 5.0
     discover: float = 60.0
-
-
-class Join(msgspec.Struct, frozen=True):
-    """An effect: join a channel."""
-
-    channel: str
-
-
-class Leave(msgspec.Struct, frozen=True):
-    """An effect: leave a channel."""
-
-    channel: str
 
 
 class Heard(msgspec.Struct, frozen=True):
@@ -107,8 +96,9 @@ class Follower:
         self._indexes: dict[Thread, _Index] = {}
         self._route = Route(frozenset(), frozenset(), frozenset(), False)
         self._followed: set[Thread] = set()
+        self._direct: set[Thread] = set()
         self._fetches: dict[Thread, int] = {}
-        self._reasons: dict[str, set[bytes]] = {}
+        self._memberships = Memberships()
         self._since: int | None = None
         self._effects: list[Effect] = []
         self._codes: dict[Code, Callable[[int, Announcement], None]] = {
@@ -141,7 +131,7 @@ class Follower:
 
     @property
     def joined(self) -> set[str]:
-        return set(self._reasons)
+        return self._memberships.joined
 
     @property
     def followed(self) -> set[Thread]:
@@ -277,24 +267,26 @@ class Follower:
         for thread in self._progress.keys() - wanted:
             del self._progress[thread]
             self._end_fetch(thread)
-        before, self._route = self._route, self.book.route(wanted, self.settings.depth, self._followed)
-        route = self._route
-        for thread in route.follow | route.relays:
-            self._indexes.setdefault(thread, _Index(now))
+        route = self._route = self.book.route(wanted, self.settings.depth, self._followed)
+        for thread in (route.follow | route.relays) - self._indexes.keys():
+            self._indexes[thread] = _Index(now)
+            self._assembler.again(thread)
         for thread in route.follow - self._followed:
             self._indexes[thread].heard = now
             self._followed.add(thread)
-            self._hold(self.book.channel(thread), b"follow" + thread)
+            self._memberships.hold(self.book.channel(thread), b"follow" + thread)
+        for thread in route.direct - self._direct:
+            self._direct.add(thread)
+            self._memberships.hold(self.book.channel(thread), b"direct" + thread)
         self._leave_old(route)
-        for thread in before.direct - route.direct:
-            self._release(b"direct" + thread)
-        for thread in route.direct - before.direct:
-            self._hold(self.book.channel(thread), b"direct" + thread)
         self._discover(now)
 
     def _leave_old(self, route: Route) -> None:
-        """Leave indexes that are followed no longer, once each of the others has told what it lists."""
+        """Leave what is listened to no longer, once each index that is followed has told what it lists."""
         if all(self._indexes[each].seen for each in route.follow):
+            for thread in self._direct - route.direct:
+                self._direct.discard(thread)
+                self._memberships.release(b"direct" + thread)
             for thread in self._followed - route.follow:
                 self._unfollow(thread)
             for thread in self._indexes.keys() - route.follow - route.relays:
@@ -303,14 +295,14 @@ class Follower:
 
     def _unfollow(self, thread: Thread) -> None:
         self._followed.discard(thread)
-        self._release(b"follow" + thread)
+        self._memberships.release(b"follow" + thread)
 
     def _lost(self, thread: Thread) -> None:
         """An index has fallen silent: forget what was told of it, and look anew."""
         page = self.book.page_of(thread)
         if page is not None:
-            version = self.book.forget(page)
-            self._assembler.again(page, version)
+            self.book.forget(page)
+            self._assembler.again(page)
         self._unfollow(thread)
         self._indexes.pop(thread, None)
         self.drops["index fell silent"] += 1
@@ -339,60 +331,24 @@ class Follower:
             looking = looking and (self._since is not None or not self._indexes)
         if looking and self._since is None:
             self._since = now
-            self._hold(self._meeting, b"discover")
+            self._memberships.hold(self._meeting, b"discover")
         elif not looking and self._since is not None:
             self._since = None
-            self._release(b"discover")
+            self._memberships.release(b"discover")
 
     # channels
 
     def _fetch(self, now: int, thread: Thread, channel: str | None) -> None:
         """Be on a channel until something has come."""
         self._fetches[thread] = now + self._patience
-        self._hold(channel, b"fetch" + thread)
+        self._memberships.hold(channel, b"fetch" + thread)
 
     def _end_fetch(self, thread: Thread) -> None:
         if self._fetches.pop(thread, None) is not None:
-            self._release(b"fetch" + thread)
-
-    def _hold(self, channel: str | None, reason: bytes) -> None:
-        if channel is None:
-            return
-        if channel not in self._reasons:
-            self._reasons[channel] = set()
-            self._effects.append(Join(channel))
-        self._reasons[channel].add(reason)
-
-    def _release(self, reason: bytes) -> None:
-        for channel, reasons in list(self._reasons.items()):
-            reasons.discard(reason)
-            if not reasons:
-                del self._reasons[channel]
-                self._effects.append(Leave(channel))
+            self._memberships.release(b"fetch" + thread)
 
     def _taken(self) -> list[Effect]:
+        """Joins come first, leaves last: what is handed on may lead to another wish."""
+        joins, leaves = self._memberships.changes()
         effects, self._effects = self._effects, []
-        return _settled(effects)
-
-
-def _settled(effects: list[Effect]) -> list[Effect]:
-    """Without joins that are taken back at once, and leaves that are: nothing need happen on the network."""
-    net: Counter[str] = Counter()
-    for each in effects:
-        match each:
-            case Join(channel):
-                net[channel] += 1
-            case Leave(channel):
-                net[channel] -= 1
-    changed = {channel for channel, balance in net.items() if balance}
-    kept: dict[tuple[type, str], None] = {}
-    settled: list[Effect] = []
-    for each in effects:
-        if isinstance(each, Join | Leave):
-            key = (type(each), each.channel)
-            joined = isinstance(each, Join)
-            if each.channel not in changed or joined != (net[each.channel] > 0) or key in kept:
-                continue
-            kept[key] = None
-        settled.append(each)
-    return settled
+        return [*joins, *effects, *leaves]

@@ -91,8 +91,8 @@ class Erasure(msgspec.Struct, frozen=True):
         check(payload)
         shape = erasure.shaped(len(payload), mtu - HEADER_BYTES - _WHOLE_ROOM - _ERASURE_ROOM, self.block)
         sent = odds.enough(shape.needed, self.loss, self.target ** (1 / shape.blocks))
-        sent += shape.needed * extra
-        made = min(sent, erasure.MOST)
+        rounds = _bounded(ceil(sent / shape.needed) + extra)
+        made = min(rounds * shape.needed, erasure.MOST)
         coded = erasure.encoded(payload, shape, made)
         about = ERASURE_FORMAT.pack(shape.blocks, shape.needed - 1, made - 1)
         options = ((WHOLE, whole(payload)), (ERASURE, about))
@@ -104,7 +104,6 @@ class Erasure(msgspec.Struct, frozen=True):
             for sequence in range(final + 1)
         ]
         step = shape.needed * shape.blocks
-        rounds = _bounded(ceil(sent / shape.needed))
         return [[cut[i % len(cut)] for i in range(r * step, (r + 1) * step)] for r in range(rounds)]
 
 

@@ -9,10 +9,10 @@ from collections import Counter
 
 from gossamer.announce import configuration
 from gossamer.announce.assembly import Assembler
-from gossamer.announce.follower import Join
 from gossamer.announce.header import Code, decode
 from gossamer.announce.identity import Thread
 from gossamer.announce.interest import Collector
+from gossamer.announce.memberships import Join
 from gossamer.announce.station import Station
 from gossamer.core.errors import GossamerError, ProtocolError
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from gossamer.cli import (
     analyse,
     announce,
+    announcing,
     audit,
     bench,
     demo,
@@ -43,6 +44,9 @@ app.command("index")(announce.index)
 app.add_typer(registry.app, name="registry")
 app.add_typer(packages.app, name="templates")
 app.add_typer(analyse.app, name="analyse")
+analyse.app.command("announce")(announcing.losses)
+analyse.app.command("memberships")(announcing.memberships)
+analyse.app.command("indexes")(announcing.indexes)
 app.add_typer(bench.app, name="bench")
 app.command("simulate")(simulate.simulate)
 app.command("sweep")(sweep.sweep)

@@ -25,10 +25,10 @@ from pyspark.sql.window import Window
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-ENTRY_BYTES = 12
-"""Of a thread in an index: 8 for its name, 4 for its version."""
-INDEX_BYTES = 32
-"""Of an index without entries."""
+ENTRY_BYTES = 20
+"""Of a thread in an index: 16 for its identifier, 4 for its version."""
+INDEX_BYTES = 46
+"""Of an index without entries: a header, and the page that describes it."""
 ITERATIONS = 5
 """Of each split; more cost as much each and change next to nothing."""
 

@@ -10,9 +10,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gossamer.announce.follower import Effect, Follower, FollowerSettings, Heard, Join, Leave, Missed
+from gossamer.announce.follower import Effect, Follower, FollowerSettings, Heard, Missed
 from gossamer.announce.identity import ANNOUNCER_BYTES, Allotter
 from gossamer.announce.interest import Reporter
+from gossamer.announce.memberships import Join, Leave
 from gossamer.announce.sender import Packet
 from gossamer.core.errors import Closed, GossamerError, NoAnswer
 from gossamer.runtime.alarm import Alarm

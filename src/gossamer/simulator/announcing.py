@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from gossamer.announce.assembly import Announcement
-from gossamer.announce.follower import Follower, Heard, Join, Leave, Missed
+from gossamer.announce.follower import Follower, Heard, Missed
+from gossamer.announce.memberships import Join, Leave
 from gossamer.announce.sender import Packet
 from gossamer.announce.station import Station
 from gossamer.announce.survey import Survey
@@ -46,6 +47,8 @@ class Air:
         self._latency = nanoseconds(self.model.latency)
         self._members: dict[str, dict[int, Ear]] = {}
         self._ears = 0
+        self._occupied = 0
+        self._occupied_since: dict[str, int] = {}
 
     def send(self, packets: Iterable[Packet]) -> None:
         for packet in packets:
@@ -69,15 +72,20 @@ class Air:
         self.clock.run(nanoseconds(seconds))
 
     @property
-    def channels(self) -> int:
-        """Channels that somebody is joined to at the moment."""
-        return sum(1 for members in self._members.values() if members)
+    def occupied(self) -> float:
+        """Seconds times channels that somebody was joined to: what a network has to remember."""
+        now = self.clock.now
+        return (self._occupied + sum(now - since for since in self._occupied_since.values())) / NANOSECONDS
 
     def admit(self, channel: str, ear: Ear) -> None:
         self._members.setdefault(channel, {})[ear.number] = ear
+        self._occupied_since.setdefault(channel, self.clock.now)
 
     def dismiss(self, channel: str, ear: Ear) -> None:
-        self._members.get(channel, {}).pop(ear.number, None)
+        members = self._members.get(channel, {})
+        members.pop(ear.number, None)
+        if not members and channel in self._occupied_since:
+            self._occupied += self.clock.now - self._occupied_since.pop(channel)
 
 
 class Ear:
