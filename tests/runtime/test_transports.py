@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
@@ -36,6 +37,9 @@ def meeting(scheme: str) -> Iterator[tuple[str, tuple[Transport, ...]]]:
         case "multicast":
             group = f"239.{os.getpid() % 250}.7.{os.getpid() // 250 % 250}"
             yield f"multicast://{group}:{free_port()}?interface=127.0.0.1&ttl=0", ()
+        case "memory":
+            with tempfile.TemporaryDirectory() as folder:
+                yield f"memory://{folder}/here", ()
         case _:
             yield f"{scheme}://127.0.0.1:0", ()
 
@@ -63,7 +67,7 @@ async def three(
 
 
 def test_there_is_something_to_test() -> None:
-    assert {"local", "multicast", "tcp", "udp", "ws"} <= set(SCHEMES)
+    assert {"local", "memory", "multicast", "tcp", "udp", "ws"} <= set(SCHEMES)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

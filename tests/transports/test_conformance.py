@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import tempfile
 from contextlib import suppress
 
 import uvloop
@@ -11,6 +12,7 @@ import uvloop
 from gossamer.testing.transports import TransportConformance
 from gossamer.transports.base import Transport, host_and_port
 from gossamer.transports.local import LocalTransport
+from gossamer.transports.memory import MemoryTransport
 from gossamer.transports.multicast import MulticastTransport
 from gossamer.transports.tcp import TcpTransport
 from gossamer.transports.udp import UdpTransport
@@ -46,6 +48,19 @@ class TestLocal(TransportConformance):
 
     def make(self) -> tuple[Transport, str]:
         return LocalTransport(), "local://somewhere"
+
+
+class TestMemory(TransportConformance):
+    bad_addresses = ("memory://host/path", "memory:///", "memory:///a\0b", "memory:///" + "x" * 200, "no")
+
+    def make(self) -> tuple[Transport, str]:
+        return MemoryTransport(), f"memory://{tempfile.mkdtemp(prefix='gossamer-')}/socket"
+
+    async def garbage(self, address: str) -> None:
+        for piece in HOSTILE:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+                sock.connect(address.removeprefix("memory://"))
+                sock.send(piece)
 
 
 BAD_HOSTS = ("{}://127.0.0.1", "{}://127.0.0.1:99999", "{}://a..b:1", "{}://a\0b:1", "{}://[::1:1", "no")
@@ -107,6 +122,10 @@ class TestWebsocket(TransportConformance):
 
 
 class TestLocalOnUvloop(OnUvloop, TestLocal):
+    pass
+
+
+class TestMemoryOnUvloop(OnUvloop, TestMemory):
     pass
 
 

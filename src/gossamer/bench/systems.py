@@ -38,8 +38,10 @@ class System(msgspec.Struct, frozen=True):
     echoes: bool = False
 
 
-def _gossamer(name: str, form: str, template: str, hub: bool = False, echoes: bool = False) -> System:
-    options = {"form": form, "template": template}
+def _gossamer(
+    name: str, form: str, template: str, hub: bool = False, echoes: bool = False, transport: str = "tcp"
+) -> System:
+    options = {"form": form, "template": template, "transport": transport}
     return System(name, "gossamer", options, peer=False, hub=hub, echoes=echoes)
 
 
@@ -49,6 +51,8 @@ CHEAPEST = "single-source"
 SYSTEMS = (
     System("raw", "raw", peer=False),
     _gossamer("gossamer", "callback", CHEAPEST, echoes=True),
+    _gossamer("gossamer-memory", "callback", CHEAPEST, echoes=True, transport="memory"),
+    _gossamer("gossamer-batches", "batches", CHEAPEST),
     _gossamer("gossamer-async-for", "async for", CHEAPEST),
     _gossamer("gossamer-one-by-one", "one by one", CHEAPEST),
     _gossamer("gossamer-reliable", "callback", "reliable"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import chain
@@ -16,6 +17,13 @@ from gossamer.runtime.node import connect
 from gossamer.runtime.subscription import Subscription
 
 LISTEN = "tcp://127.0.0.1:0"
+
+
+def listening(options: Options) -> str:
+    """An address of the wanted transport."""
+    if options["transport"] == "memory":
+        return f"memory://{tempfile.gettempdir()}/gossamer-bench-{os.getpid()}"
+    return LISTEN
 
 
 class GossamerSender:
@@ -42,7 +50,7 @@ class GossamerSender:
 
 @asynccontextmanager
 async def sender(address: str, options: Options) -> AsyncIterator[GossamerSender]:
-    node = connect(address, name="sender") if address else connect(listen=LISTEN, name="sender")
+    node = connect(address, name="sender") if address else connect(listen=listening(options), name="sender")
     async with node:
         channel = await node.channel(TOPIC, template=options["template"])
         where = address or node.addresses[0]
@@ -67,6 +75,9 @@ async def receive(address: str, options: Options, book: Book) -> None:
         if options["form"] == "async for":
             async with channel.subscribe() as events:
                 await _iterate(events, book)
+        elif options["form"] == "batches":
+            async with channel.subscribe() as events:
+                await _take_batches(events, book)
         else:
             async with channel.subscribe(callback=take):
                 await asyncio.Event().wait()
@@ -77,6 +88,14 @@ async def _iterate(events: Subscription, book: Book) -> None:
         book.seen += 1
         if event.payload[0]:
             book.marked(event.payload[0])
+
+
+async def _take_batches(events: Subscription, book: Book) -> None:
+    async for batch in events.batches():
+        for event in batch:
+            book.seen += 1
+            if event.payload[0]:
+                book.marked(event.payload[0])
 
 
 class GossamerCaller:
@@ -106,7 +125,7 @@ class PatientCaller:
 
 @asynccontextmanager
 async def caller(address: str, options: Options) -> AsyncIterator[PatientCaller]:
-    async with connect(listen=LISTEN, name="caller") as node:
+    async with connect(listen=listening(options), name="caller") as node:
         ping = await node.channel(PING, template=options["template"])
         pong = await node.channel(PONG, template=options["template"])
         async with pong.subscribe() as answers:
