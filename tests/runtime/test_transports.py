@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import tempfile
@@ -11,6 +12,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from gossamer import Criteria, Envelope, Node, Wishes, catalog, connect
+from gossamer.links.binding import Binding
+from gossamer.runtime.link import ConnectionReport
 from gossamer.transports.base import Transport
 from gossamer.transports.local import LocalTransport
 from gossamer.transports.multicast import MulticastTransport
@@ -133,3 +136,29 @@ async def test_one_server_joins_clients_of_different_transports() -> None:
                     await reach(channels[publisher], one, two)
                     await channels[publisher].publish(b"%d" % publisher)
                     assert await take(one, 1) == await take(two, 1) == [b"%d" % publisher]
+
+
+async def test_a_link_that_is_bound_to_memory_opens_it_beside_tcp_and_takes_it() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        bind = [Binding(channel="*", transports=("memory",))]
+        listen = ["tcp://127.0.0.1:0", f"memory://{folder}/here"]
+        async with (
+            connect(listen=listen, name="server", bind=bind) as server,
+            connect(server.addresses[0], name="reader", bind=bind) as reader,
+        ):
+            async with asyncio.timeout(SOON):
+                await host_of(server).until(lambda: len(reports(server)) == 2)
+            there, here = await server.channel("talk", "multicast"), await reader.channel("talk")
+            async with here.subscribe() as events:
+                await there.wait_matching(SOON)
+                before = reports(server)["memory"].sent
+                for number in range(COUNT):
+                    await there.publish(b"%d" % number)
+                    there.flush()
+                assert await take(events, COUNT) == [b"%d" % number for number in range(COUNT)]
+                assert reports(server)["memory"].sent >= before + COUNT
+
+
+def reports(node: Node) -> dict[str, ConnectionReport]:
+    """The connections of the first link of a node, by transport."""
+    return {each.transport: each for link in host_of(node).links.values() for each in link.report}
