@@ -39,9 +39,15 @@ class System(msgspec.Struct, frozen=True):
 
 
 def _gossamer(
-    name: str, form: str, template: str, hub: bool = False, echoes: bool = False, transport: str = "tcp"
+    name: str,
+    form: str,
+    template: str,
+    hub: bool = False,
+    echoes: bool = False,
+    transport: str = "tcp",
+    role: str = "",
 ) -> System:
-    options = {"form": form, "template": template, "transport": transport}
+    options = {"form": form, "template": template, "transport": transport, "role": role}
     return System(name, "gossamer", options, peer=False, hub=hub, echoes=echoes)
 
 
@@ -57,6 +63,8 @@ SYSTEMS = (
     _gossamer("gossamer-one-by-one", "one by one", CHEAPEST),
     _gossamer("gossamer-reliable", "callback", "reliable"),
     _gossamer("gossamer-forwarded", "callback", "reliable", hub=True),
+    _gossamer("gossamer-direct", "callback", "direct", role="peer"),
+    _gossamer("gossamer-multiring", "callback", "multiring", role="peer"),
     System("pyzmq", "zeromq", modules=("zmq",), echoes=True),
     System("zenoh", "zenoh", {"shared": "yes"}, ("zenoh",), echoes=True),
     System("zenoh-tcp", "zenoh", {"shared": ""}, ("zenoh",), echoes=True),

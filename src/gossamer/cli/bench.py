@@ -71,6 +71,34 @@ def peers(
         raise typer.Exit(1)
 
 
+RINGS = ("gossamer-multiring", "gossamer-direct")
+
+
+@app.command()
+def rings(
+    systems: Annotated[str, typer.Option(help="Systems beside the ring, with commas between.")] = "pyzmq",
+    sizes: Annotated[str, typer.Option(help="Bytes of a message, with commas between.")] = "",
+    receivers: Annotated[str, typer.Option(help="Numbers of receivers, with commas between.")] = "",
+    repeat: Annotated[int, typer.Option(min=1, max=100, help="Repetitions, interleaved.")] = 3,
+    seconds: Annotated[float, typer.Option(min=0.01, max=60, help="How long each sends.")] = 0.5,
+    chart: Annotated[Path | None, typer.Option(help="Page of charts to write.")] = None,
+    as_json: Json = False,
+) -> None:
+    """A ring of peers, beside direct links and other systems: one sender, 1 to 11 receivers, up to 100 kB."""
+    beside = tuple(each.strip() for each in systems.split(",") if each.strip())
+    peers(
+        systems=",".join((*RINGS, *beside)),
+        sizes=sizes or ",".join(map(str, SIZES)),
+        receivers=receivers or ",".join(map(str, RECEIVERS)),
+        repeat=repeat,
+        seconds=seconds,
+        full=False,
+        round_trips=False,
+        chart=chart,
+        as_json=as_json,
+    )
+
+
 async def _compare(result: Result) -> bool:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

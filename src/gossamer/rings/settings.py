@@ -57,4 +57,4 @@ class MultiringSettings(Settings, frozen=True):
     recall: Annotated[float, Meta(ge=0, le=600)] = 5.0
     window: Annotated[int, Meta(ge=1, le=1_000_000)] = 4096
     store: Annotated[int, Meta(ge=1, le=1_000_000)] = 1024
-    store_bytes: Annotated[int, Meta(ge=1, le=2**30)] = 8 * 1024 * 1024
+    store_bytes: Annotated[int, Meta(ge=1, le=2**30)] = 32 * 1024 * 1024

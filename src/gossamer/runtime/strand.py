@@ -200,14 +200,15 @@ class Strand:
             self.greeted.set_result(link)
 
     def drained(self) -> None:
-        self.stalled = False
+        if self.stalled:
+            self.stalled = False
+            self._around.congestion(self, "relieved")
         self._feed()
         if self._outbox:
             return
         if self._patience:
             self._patience.cancel()
             self._patience = None
-            self._around.congestion(self, "relieved")
         self._release_waiters()
         self._around.changed()
 
@@ -270,7 +271,6 @@ class Strand:
     def _congest(self, origin: Strand | None) -> None:
         if self._patience is None:
             self._be_patient()
-            self._around.congestion(self, "congested")
         if origin is not None and origin.reliable:
             self.waiters.add(origin)
             origin.wait_for(self)
@@ -286,6 +286,7 @@ class Strand:
             return
         self._patience = None
         self.stalled = True
+        self._around.congestion(self, "congested")  # waiting has not helped: templates may find another way
         self._release_waiters()
         self._around.changed()
 

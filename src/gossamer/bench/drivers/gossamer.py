@@ -50,11 +50,19 @@ class GossamerSender:
 
 @asynccontextmanager
 async def sender(address: str, options: Options) -> AsyncIterator[GossamerSender]:
-    node = connect(address, name="sender") if address else connect(listen=listening(options), name="sender")
+    if address:
+        node = connect(address, name="sender")
+    else:
+        node = connect(listen=listening(options), name="sender", role=options.get("role") or None)
     async with node:
         channel = await node.channel(TOPIC, template=options["template"])
         where = address or node.addresses[0]
-        yield GossamerSender(channel, where, options["form"] == "one by one")
+        made = GossamerSender(channel, where, options["form"] == "one by one")
+        if options["template"] != "multiring":
+            yield made
+            return
+        async with channel.subscribe(callback=lambda event: None):  # the sender stands in the ring too
+            yield made
 
 
 @asynccontextmanager
@@ -70,7 +78,9 @@ async def receive(address: str, options: Options, book: Book) -> None:
         if event.payload[0]:
             book.marked(event.payload[0])
 
-    async with connect(address, name=f"receiver-{os.getpid()}") as node:
+    role = options.get("role") or None
+    listen = (listening(options),) if role else ()
+    async with connect(address, name=f"receiver-{os.getpid()}", role=role, listen=listen) as node:
         channel = await node.channel(TOPIC)
         if options["form"] == "async for":
             async with channel.subscribe() as events:
