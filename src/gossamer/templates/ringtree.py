@@ -11,7 +11,6 @@ from gossamer.core.context import BELOW, NODES, REGION, SERVER, TREE, Context
 from gossamer.core.control import Message, on
 from gossamer.core.errors import NotAdvertised, ProtocolError
 from gossamer.core.event import Attributes, Criteria
-from gossamer.core.names import Role
 from gossamer.core.parcel import Parcel
 from gossamer.core.seen import Seen
 from gossamer.core.template import AT_MOST_ONCE, Membership, Settings, Template
@@ -38,6 +37,7 @@ from gossamer.ringtrees.words import (
     Wants,
     WantsHeard,
 )
+from gossamer.templates.multicast import on_backbone
 
 MAX_WAITING = 64
 """Parcels that wait until this node knows whom to give them."""
@@ -356,8 +356,3 @@ class RingTree(Template[RingTreeSettings]):
             self.dispatch(ctx, message, node)
         else:
             ctx.send(node, message)
-
-
-def on_backbone(ctx: Context) -> bool:
-    """Whether a node takes part in groups itself, rather than through a server."""
-    return ctx.role in (Role.BACKBONE, Role.PEER)
