@@ -73,20 +73,21 @@ def memberships(
     if as_json:
         print(msgspec.json.encode(rows).decode())
         return
-    table = Table("events", "way", "s in groups/h", "bytes/h", "groups", "joins/h", "arrived")
+    table = Table("events", "way", "time in groups", "kB/h", "groups", "joins/h", "arrived")
     for row in rows:
         table.add_row(
             row.rate if row.way == WAYS[0] else "",
             row.way,
-            f"{row.membership:,.0f}",
-            f"{row.received:,.0f}",
+            f"{row.membership / 3600:.3f}",
+            f"{row.received / 1000:,.0f}",
             f"{row.occupied:.1f}",
-            f"{row.joins:,.1f}",
+            f"{row.joins:,.0f}",
             f"{row.arrived:.2%}",
             end_section=row.way == WAYS[-1],
         )
     console = Console(highlight=False)
     console.print(table)
+    console.print("time in groups: seconds times groups per second, of one listener; groups: of the network")
     for each in rates:
         console.print(f"{each}: announcing costs more in {', '.join(loses(rows, each)) or 'nothing'}")
 

@@ -35,12 +35,15 @@ def picture(rows: Sequence[Row]) -> str:
                     label=way,
                 )
             axes.set_xscale("log")
-            axes.set_yscale("log")
+            if name == "received":
+                axes.set_yscale("log")
+            else:
+                axes.set_ylim(bottom=0)
             axes.set_title(title, fontsize=9)
             axes.set_ylabel(label)
             axes.set_xlabel("events per thread")
             shown = list(dict.fromkeys(row.rate for row in rows))
-            axes.set_xticks([RATES[each] for each in shown], shown, rotation=30)
+            axes.set_xticks([RATES[each] for each in shown], shown, rotation=45, ha="right", fontsize=8)
             axes.minorticks_off()
             axes.grid(True, color="#e6e8eb", lw=0.7)
             axes.set_axisbelow(True)

@@ -115,18 +115,16 @@ def run(setting: Setting, rate: str, way: str) -> Row:
     before = air.occupied
     lasts = max(10.0, setting.events / (setting.threads * RATES[rate]))
     made = _events(air, on, threads, RATES[rate], lasts, setting)
-    air.run(_WARM + lasts + _COOL)
+    air.run(_WARM + lasts)
+    hours = lasts / HOUR * len(listeners)
+    membership = sum(each.ear.membership for each in listeners) / hours
+    received = sum(each.ear.received for each in listeners) / hours
+    joins = sum(each.ear.joins for each in listeners) / hours
+    occupied = (air.occupied - before) / lasts
+    air.run(_WARM + lasts + _COOL)  # what was announced last arrives
     expected = sum(made[name] for each in listeners for name in each.names)
-    hours = (lasts + _COOL) / HOUR * len(listeners)
-    return Row(
-        rate,
-        way,
-        sum(each.ear.membership for each in listeners) / hours,
-        sum(each.ear.received for each in listeners) / hours,
-        (air.occupied - before) / (lasts + _COOL),
-        sum(len(each.heard) for each in listeners) / expected if expected else 1.0,
-        sum(each.ear.joins for each in listeners) / hours,
-    )
+    arrived = sum(len(each.heard) for each in listeners) / expected if expected else 1.0
+    return Row(rate, way, membership, received, occupied, arrived, joins)
 
 
 class _Listener(Listening):
