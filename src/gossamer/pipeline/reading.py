@@ -115,16 +115,7 @@ def survey(folder: str, deep: bool = False) -> Survey:
         listed = system.get_file_info(fs.FileSelector(root, recursive=True))
     except OSError as error:
         raise ConfigError(f"no traces can be read there: {error}", file=folder) from None
-    found: dict[tuple[str, str], _Found] = {}
-    for info in sorted(listed, key=lambda info: info.path):
-        run = _RUN.search(info.path)
-        if info.type != fs.FileType.File or run is None:
-            continue
-        for pattern in (_SEGMENT, _END, _BEGUN):
-            match = pattern.match(info.base_name)
-            if match and not info.base_name.endswith(".tmp"):
-                writer = found.setdefault((run[1], match["name"]), _Found())
-                writer.add(pattern, info.path, match)
+    found = _by_writer(listed)
     if not found:
         raise ConfigError("there are no traces below this folder: no file run=NAME/…parquet", file=folder)
     faults: list[Fault] = []
@@ -166,6 +157,20 @@ def rows(spark: SparkSession, traces: Survey) -> DataFrame:
         spark.read.schema(ROWS).option("basePath", base).parquet(*files) for base, files in places.items()
     ]
     return reduce(DataFrame.unionByName, found) if found else spark.createDataFrame([], ROWS)
+
+
+def _by_writer(listed: Iterable[fs.FileInfo]) -> dict[tuple[str, str], _Found]:
+    """Files of traces, by run and name of their writer."""
+    found: dict[tuple[str, str], _Found] = {}
+    for info in sorted(listed, key=lambda info: info.path):
+        run = _RUN.search(info.path)
+        if info.type != fs.FileType.File or run is None or info.base_name.endswith(".tmp"):
+            continue
+        for pattern in (_SEGMENT, _END, _BEGUN):
+            match = pattern.match(info.base_name)
+            if match:
+                found.setdefault((run[1], match["name"]), _Found()).add(pattern, info.path, match)
+    return found
 
 
 class _Found:
