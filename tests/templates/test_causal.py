@@ -10,10 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.core.context import SERVER
+from gossamer.core.effect import Missed
 from gossamer.core.errors import ConfigError
 from gossamer.core.event import Criteria, Envelope, Wishes
+from gossamer.core.names import Role
 from gossamer.core.parcel import MAX_DEPENDS, Parcel
 from gossamer.overlay.cut import AskCut, Cut
+from gossamer.overlay.streamwords import Have
 from gossamer.simulator.agents import Reactor
 from gossamer.simulator.models import LinkModel
 from gossamer.simulator.rules import Loss
@@ -322,6 +325,23 @@ def test_a_stream_that_begins_here_in_the_middle_asks_for_a_cut_and_begins_behin
     assert net.said["b", "c", "Cut"] >= 1
     assert net.got["c", "a"] == [21, 22, 23]
     assert not net.at("c").unsure
+
+
+@pytest.mark.parametrize("came", [3, 2])
+def test_what_waits_here_is_delivered_though_its_source_keeps_it_no_longer(came: int) -> None:
+    """Who has it all misses nothing, wherever the source begins now; who lacks something learns it."""
+    lone = Lone()
+    lone.ctx = FakeContext("m", role=Role.CLIENT, containers={SERVER: "a"}, subscribers={1: Criteria()})
+    lone.gets("a", 1)
+    for number in range(2, came + 1):
+        lone.gets("a", number, ("b", 1))
+    lone.template.have(lone.ctx, Have("a", 1, 4, 4, False), "a")
+    lone.gets("a", 4)
+    lone.gets("b", 1)
+    told = [each.source for each in lone.ctx.effects if isinstance(each, Missed)]
+    assert (lone.delivered[-1], told) == ((("a", 4), []) if came == 3 else (("b", 1), ["a"]))
+    if came == 3:
+        assert lone.delivered == [("a", 1), ("b", 1), ("a", 2), ("a", 3), ("a", 4)]
 
 
 def test_only_who_is_sure_tells_its_cut() -> None:

@@ -255,12 +255,12 @@ class Causal(Reliable[S]):
         position = self.streams.upto(key)
         stream = self.streams.get(key) or self.open(ctx, key, have.source)
         if missed >= max(1, position) and sender == self.upstream(ctx, stream):
-            if position:
-                self._raise(key, missed)
-                self._gaps.pop(key, None)  # reliable tells it
-            else:
+            if not position:
                 self.unsure[key] = (missed, self._time)
                 remember(self._unexplained, key, 0)
+            elif missed > stream.reach:  # what is here waits for what it depends on, and is not missed
+                self._raise(key, missed)
+                self._gaps.pop(key, None)  # reliable tells it
         super().have(ctx, have, sender)
 
     def _ask(self, ctx: Context) -> None:
