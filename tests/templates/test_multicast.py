@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gossamer.core.context import BELOW, NODES, TREE
+from gossamer.core.effect import Wake
 from gossamer.core.errors import ConfigError, ProtocolError
 from gossamer.core.event import Criteria
 from gossamer.core.names import NANOSECONDS, Role, channel_id
@@ -270,6 +271,25 @@ def test_whom_the_root_has_not_heard_of_for_long_learns_that_it_is_cut_off_unles
     template.update_heard(ctx, TreeHeard(*template.group.version), names[0])
     ctx.clear()
     template.on_timer(ctx, "retry")
+    assert ctx.effects == []
+
+
+def test_who_is_cut_off_asks_again_until_it_is_back_in_the_tree() -> None:
+    ctx, template, root = pair()
+    subscribe(ctx, template)
+    template.update(ctx, TreeUpdate(1, 1, (root, ctx.node), (0, 0), (0, LISTENS)), root)
+    template.on_timer(ctx, "check")
+    ctx.clear()
+    template.update(ctx, TreeUpdate(1, 2, (root,), (0,), (0,)), root)
+    for _ in range(2):
+        assert [wake.name for wake in ctx.effects if isinstance(wake, Wake)].count("check") == 1
+        ctx.clear()
+        template.on_timer(ctx, "check")
+        template.on_timer(ctx, "merge")
+        assert [(to, join.members) for to, join in said(ctx, Join)] == [(root, ((ctx.node, LISTENS | LOST),))]
+    template.update(ctx, TreeUpdate(1, 3, (root, ctx.node), (0, 0), (0, LISTENS)), root)
+    ctx.clear()
+    template.on_timer(ctx, "check")
     assert ctx.effects == []
 
 

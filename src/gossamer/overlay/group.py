@@ -60,10 +60,7 @@ class GroupTimes(msgspec.Struct, frozen=True):
 
 
 class Wanted(msgspec.Struct):
-    """A member as this node knows it from requests.
-
-    It is forgotten after so many refreshes of this node, which no jump of a clock makes pass faster.
-    """
+    """A member known from requests; forgotten after so many refreshes, which no jump of a clock hastens."""
 
     mark: int
     left: int
@@ -393,6 +390,8 @@ class Group:
         self._schedule(ctx)
         if not self._mine and self.marks.get(ctx.node):
             self._leave(ctx)
+        elif self._mine and ctx.node not in tree:  # cut off: nothing else would let it ask again
+            ctx.wake("check", CHECK)
 
     def update_heard(self, ctx: Context, heard: TreeHeard, sender: str) -> None:
         if (heard.epoch, heard.counter) >= self.version:
