@@ -6,9 +6,8 @@ import pytest
 
 from gossamer.core.event import Criteria
 from gossamer.filters.language import typed
-from gossamer.overlay import shade
+from gossamer.overlay import filtertable, shade
 from gossamer.overlay.shade import Shade
-from gossamer.templates import dispatch
 
 from ..templates.test_dispatch import CHANNEL, Dispatchers
 
@@ -62,7 +61,7 @@ def test_a_subscription_that_is_compatible_with_nothing_is_seen(monkeypatch: pyt
     def never(wanted: Criteria, advertised: Criteria) -> bool:
         return False
 
-    monkeypatch.setattr(dispatch, "compatible", never)
+    monkeypatch.setattr(filtertable, "compatible", never)
     net = Dispatchers("advertisement")
     net.offer("F", typed("price any"))
     net.want("D", typed("price > 20"))

@@ -1,8 +1,8 @@
 """Parcels: runs of consecutive events of one source on one channel; what templates route.
 
 The header says all that routing needs. The body keeps envelopes and payloads apart: first a list of
-attributes (absent if no event has any), then, from ``split`` on, a list of payloads. Each list is made
-and opened by one msgspec call, and only where somebody looks inside.
+attributes (absent if no event has any), then, from ``split`` on, a list of payloads. Each list is made and
+opened by one msgspec call, and only where somebody looks inside.
 """
 
 from __future__ import annotations
@@ -99,6 +99,24 @@ class PickedHeader(DependentHeader, frozen=True, array_like=True, forbid_unknown
         return tuple(compress(range(len(bits)), map(int, bits)))
 
 
+Bound = tuple[Annotated[str, Meta(min_length=1, max_length=MAX_NODE_NAME)], Number, Number]
+"""For whom a parcel is that goes to one node alone: the node that asked, which of its requests it answers,
+and its place among the answers."""
+
+
+class RelayedHeader(DependentHeader, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+    """A header that is made anew at every hop, where neighbours number what they hand each other.
+
+    relay
+        The number of the relay, which the receiver chose, and that of the parcel in it.
+    bound
+        Whom it is for, if it does not go where its attributes lead.
+    """
+
+    relay: tuple[Number, Number] = (0, 0)
+    bound: Bound | None = None
+
+
 class Parcel:
     """A header, and a body that stays closed until somebody asks for events."""
 
@@ -181,11 +199,36 @@ class Parcel:
         header = msgspec.structs.replace(self.header, sent=max(0, sent))
         return Parcel(header, self.body)
 
+    @property
+    def relay(self) -> tuple[int, int]:
+        """The number of the relay that it came by and its own in there; only some templates have any."""
+        return self.header.relay if isinstance(self.header, RelayedHeader) else (0, 0)
+
+    @property
+    def bound(self) -> Bound | None:
+        """For whom it is, if it does not go where its attributes lead."""
+        return self.header.bound if isinstance(self.header, RelayedHeader) else None
+
+    def relayed(self, relay: tuple[int, int], bound: Bound | None = None) -> Parcel:
+        """The same parcel for the next hop."""
+        header = self.header
+        fields = (header.channel, header.stamp, header.sent, header.split, header.wishes, header.answers)
+        return self._with(RelayedHeader(*fields, self.depends, relay, bound))
+
+    def placed(self, place: int) -> Parcel:
+        """The same parcel at a place in an order that is not everybody's."""
+        other = self._with(self.header)
+        other.place = place
+        return other
+
     def wishing(self, wishes: Wishes) -> Parcel:
         """The same parcel as one of its readers sees it, with other wishes."""
         if wishes == self.wishes:
             return self
-        other = Parcel(msgspec.structs.replace(self.header, wishes=wishes), self.body)
+        return self._with(msgspec.structs.replace(self.header, wishes=wishes))
+
+    def _with(self, header: Header) -> Parcel:
+        other = Parcel(header, self.body)
         other.opened_as(self)
         return other
 

@@ -75,6 +75,8 @@ class Template(Generic[S]):
     """Words for what is promised; checkers and audits hold a run against them."""
     local: ClassVar[bool] = False
     """Whether events never leave the node where they were published."""
+    keeps: ClassVar[bool] = False
+    """Whether a subscription may be kept under a name while nobody is there (``durable``)."""
     content_based: ClassVar[bool] = False
     """Whether attributes say where parcels go: all events of one have the same, and ``admit`` is asked."""
     watches: ClassVar[tuple[str, ...]] = ()

@@ -20,7 +20,15 @@ import msgspec
 
 from gossamer.core.control import Control, Message
 from gossamer.core.errors import GossamerError, ProtocolError
-from gossamer.core.parcel import MAX_BODY, MAX_EVENTS, DependentHeader, Header, Parcel, PickedHeader
+from gossamer.core.parcel import (
+    MAX_BODY,
+    MAX_EVENTS,
+    DependentHeader,
+    Header,
+    Parcel,
+    PickedHeader,
+    RelayedHeader,
+)
 from gossamer.core.receipt import MAX_NUMBER, Number
 
 MAGIC = b"gs"
@@ -48,6 +56,8 @@ _decode_picked = msgspec.msgpack.Decoder(PickedHeader).decode
 _DEPENDENT = 0x90 + len(DependentHeader.__struct_fields__)
 """First byte of a header with dependencies: an array of one field more."""
 _PICKED = 0x90 + len(PickedHeader.__struct_fields__)
+_decode_relayed = msgspec.msgpack.Decoder(RelayedHeader).decode
+_RELAYED = 0x90 + len(RelayedHeader.__struct_fields__)
 _decode_control_header = msgspec.msgpack.Decoder(ControlHeader).decode
 
 Item = Parcel | Control
@@ -116,6 +126,8 @@ def decode(frame: bytes) -> Item:
         header: Header = checked(_decode_dependent, head, DependentHeader)
     elif head[0] == _PICKED:
         header = checked(_decode_picked, head, PickedHeader)
+    elif head[0] == _RELAYED:
+        header = checked(_decode_relayed, head, RelayedHeader)
     else:
         header = checked(_decode_header, head, Header)
     _check(header, kind, body_length)
@@ -138,6 +150,8 @@ def _check(header: Header, kind: int, body_length: int) -> None:
         raise ProtocolError("header.answers", header.answers, "present in feedback and nowhere else")
     if kind == FEEDBACK and depends:
         raise ProtocolError("header.depends", len(depends), "none in feedback")
+    if kind == FEEDBACK and isinstance(header, RelayedHeader):
+        raise ProtocolError("header.relay", header.relay, "none in feedback")
     if (kind == FEEDBACK) != (stamp.sequence == 0):
         raise ProtocolError("header.stamp.sequence", stamp.sequence, "0 in feedback and nowhere else")
     if kind == FEEDBACK and stamp.count != 1:

@@ -68,6 +68,11 @@ class Telling:
         if node in self._out:
             self._out[node].even = False
 
+    def even(self, node: str) -> bool:
+        """Whether a neighbour has acknowledged all that it has to know."""
+        out = self._out.get(node)
+        return out is not None and out.even and out.pending is None
+
     def tell(self, ctx: Context, node: str, due: Callable[[str], Table], again: bool = False) -> bool:
         """Tell a neighbour what it does not know yet, or again what it has not heard; is it waiting?"""
         out = self._out.get(node)

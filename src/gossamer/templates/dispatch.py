@@ -1,33 +1,52 @@
-"""Dispatch: dispatchers in a hierarchy route events by their attributes (seed 002, section 2)."""
+"""Dispatch: dispatchers in a hierarchy route events by their attributes (seed 002, section 2).
+
+Filters are told from neighbour to neighbour until each is known where it has to be (``overlay.filtertable``).
+Events travel along them, handed over in order at every hop (``overlay.relay``), which is what causal order
+takes on a tree. What somebody wants who is away is kept, and moves with it (``overlay.keeping``).
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta
 
 from gossamer.core.context import BELOW, NODES, SERVER, TREE, Context
-from gossamer.core.control import on
+from gossamer.core.control import Message, on
 from gossamer.core.errors import NotAdvertised, ProtocolError
 from gossamer.core.event import Attributes, Criteria
-from gossamer.core.names import MAX_NODE_NAME
-from gossamer.core.parcel import Parcel
+from gossamer.core.names import MAX_NODE_NAME, Role
+from gossamer.core.parcel import Bound, Parcel
 from gossamer.core.seen import Seen
-from gossamer.core.template import AT_MOST_ONCE, Membership, Settings, Template
+from gossamer.core.template import AT_MOST_ONCE, CAUSAL, Membership, Settings, Template
+from gossamer.core.trace import EXPIRED
 from gossamer.core.tree import Tree
-from gossamer.filters.identity import identity
-from gossamer.filters.index import Index
-from gossamer.filters.relations import compatible
+from gossamer.filters.identity import restored
+from gossamer.overlay.box import Box, Taker
+from gossamer.overlay.filtertable import FilterTable
 from gossamer.overlay.filterwords import Advertise, Tell, Told, Withdraw
+from gossamer.overlay.following import Followed, Following, taken_over
+from gossamer.overlay.keeping import Keeping
+from gossamer.overlay.movewords import (
+    Attach,
+    Claim,
+    Detach,
+    Done,
+    Filled,
+    ForgetKept,
+    Hosts,
+    Keep,
+    KeptDone,
+    More,
+    Passed,
+    Resume,
+    Taken,
+    What,
+)
+from gossamer.overlay.relay import Relay
+from gossamer.overlay.relaywords import Begin, Begun, Ended, Got, Sent
 from gossamer.overlay.rendezvous import rendezvous
-from gossamer.overlay.shade import Shade
-from gossamer.overlay.telling import Key, Table, Telling
-
-OWN = ""
-"""Holder of the filters of applications on this node."""
-EVERYTHING = Criteria()
+from gossamer.overlay.telling import Telling
 
 Name = Annotated[str, Meta(max_length=MAX_NODE_NAME)]
 
@@ -43,104 +62,145 @@ class DispatchSettings(Settings, frozen=True):
         Name of the dispatcher at the top; without one, or while it is not there, the rendezvous node.
     above
         Who is above whom on the backbone, by name; without it the backbone's tree, seen from the root.
+    ack
+        Seconds after which a neighbour is told what came; at most 64 parcels come before.
     retry
-        Seconds until filters that were not acknowledged are told again.
+        Seconds until what was not acknowledged is told, or asked for, again.
     window
         Parcels per source that are remembered to recognise a second copy.
+    waiting
+        Bytes that may wait for a neighbour's acknowledgement. Publishers wait at half of it; where events
+        come from elsewhere, all that waits for that neighbour is dropped at more, and counted.
+    kept
+        Parcels that are kept for a subscription while nobody takes them. Of more the oldest are given up, and
+        who comes back is told how many.
+    absence
+        Seconds after which nobody is expected back, and all that was kept is given up.
     """
 
     propagation: Literal["subscription", "advertisement"] = "subscription"
     root: Name = ""
     above: Annotated[dict[Name, Name], Meta(max_length=10_000)] = {}
+    ack: Annotated[float, Meta(gt=0, le=3600)] = 0.1
     retry: Annotated[float, Meta(gt=0, le=3600)] = 0.5
     window: Annotated[int, Meta(ge=1, le=1_000_000)] = 4096
-
-
-class Held(msgspec.Struct):
-    """A filter, and on which sides somebody has it: neighbours, or this node's own applications."""
-
-    criteria: Criteria
-    holders: dict[str, None]
+    waiting: Annotated[int, Meta(ge=1024, le=2**32)] = 64 * 1024 * 1024
+    kept: Annotated[int, Meta(ge=1, le=10_000_000)] = 10_000
+    absence: Annotated[float, Meta(gt=0, le=1e9)] = 7 * 86400.0
 
 
 class Dispatch(Template[DispatchSettings]):
     """Content-based: an event goes where a subscription that it meets came from.
 
-    Promises: at most once; an event goes down only where somebody wants it, and with advertisements it goes
-        nowhere else either; causal order as long as links keep theirs and the tree stays; no repair.
+    Promises: at most once, and in causal order, whatever links lose, double or reorder; nothing is missing
+        while dispatchers live and the hierarchy stays as it is. An event goes down only where somebody wants
+        it, and with advertisements it goes nowhere else either. A subscription that is kept gets what came
+        while it was away, once and in order, wherever it is continued.
     Costs: a message per hop for each subscription that no other covers; a search in the index per event and
-        dispatcher. With advertisements a message per hop for each of those too, and for what they call down.
+        dispatcher; per hop some 15 bytes a parcel, and an acknowledgement for all that came in a tenth of a
+        second. With advertisements a message per hop for each of those too, and for what they call down.
     Needs: a backbone, or a tree handed over as a container; below it, a server.
     """
 
     name = "dispatch"
     settings_type = DispatchSettings
-    promises = frozenset({AT_MOST_ONCE})
+    promises = frozenset({AT_MOST_ONCE, CAUSAL})
     watches = (TREE, SERVER, BELOW, NODES)
     content_based = True
+    keeps = True
 
     def __init__(self, settings: DispatchSettings) -> None:
         super().__init__(settings)
-        self.above: str | None = None
-        """The dispatcher above this one; the root has none."""
-        self.near: tuple[str, ...] = ()
-        """Neighbours in the hierarchy."""
-        self.telling = Telling()
-        self.advertises = settings.propagation == "advertisement"
-        self._index: Index[str | int] = Index()
-        self._held: dict[Key, Held] = {}
-        self._shades: dict[tuple[str, bool], Shade] = {}
-        self._changed: dict[Key, None] = {}
-        self._afresh: dict[str, None] = {}
-        """Neighbours for whom everything has to be looked at again."""
+        self.table = FilterTable(settings.propagation == "advertisement", settings.retry)
+        self.relay = Relay(settings.ack, settings.retry, settings.waiting, self._renewed)
+        self.keeping = Keeping(self, settings.kept, settings.absence)
+        self.following = Following(self.relay)
         self._own: dict[int, Criteria] = {}
-        self._uses: Counter[Key] = Counter()
-        """How many subscriptions or advertisements of applications here have the same filter."""
-        self._sides: Counter[str] = Counter()
-        """How many subscriptions each side has."""
+        self._calls: dict[int, int] = {}
+        """Of subscriptions that are kept: the call of the application."""
+        self._kept: dict[int, str] = {}
         self._seen = Seen(settings.window)
+
+    @property
+    def above(self) -> str | None:
+        """The dispatcher above this one; the root has none."""
+        return self.table.above
+
+    @property
+    def near(self) -> tuple[str, ...]:
+        """Neighbours in the hierarchy."""
+        return self.table.near
+
+    @property
+    def telling(self) -> Telling:
+        return self.table.telling
 
     # events
 
     def admit(self, attributes: Attributes) -> None:
         """Events outside the advertisements of this node's applications are refused."""
-        if self.advertises:
-            own = [each.criteria for key, each in self._held.items() if key[0] and OWN in each.holders]
+        if self.table.advertises:
+            own = self.table.advertised
             if not any(criteria.matches(attributes) for criteria in own):
                 raise NotAdvertised(attributes, len(own))
+
+    def obstacle(self, ctx: Context) -> str | None:
+        moving = self.following.absent() if self._client(ctx) else self.keeping.filling(ctx.node)
+        return f"the subscription kept as {moving!r} to come here" if moving else self.relay.obstacle()
 
     def on_publish(self, ctx: Context, parcel: Parcel) -> None:
         self._route(ctx, parcel, None)
 
     def on_parcel(self, ctx: Context, parcel: Parcel, sender: str) -> None:
-        if parcel.stamp.node == ctx.node or not self._seen.add(parcel.stamp):
-            ctx.drop(parcel, "seen before")
-        else:
-            self._route(ctx, parcel, sender)
+        self._take(ctx, sender, parcel.relay, parcel)
+
+    def on_expired(self, ctx: Context, parcel: Parcel, sender: str) -> None:
+        self._take(ctx, sender, parcel.relay, parcel)  # what comes behind it waits for it
+
+    def _take(self, ctx: Context, sender: str, place: tuple[int, int], what: Parcel | What) -> None:
+        for each, bound in self.relay.take(ctx, sender, place, what):
+            if not isinstance(each, Parcel):
+                self._heed(ctx, each, sender)
+            elif bound is not None:
+                self._bound(ctx, each, bound)
+            elif each.deadline is not None and ctx.now > each.deadline:
+                ctx.drop(each, EXPIRED)
+            elif each.stamp.node == ctx.node or not self._seen.add(each.stamp):
+                ctx.drop(each, "seen before")
+            else:
+                self._route(ctx, each, sender)
+
+    def _bound(self, ctx: Context, parcel: Parcel, bound: Bound) -> None:
+        if not self.keeping.bound(ctx, parcel, bound) and not self.following.bound(ctx, parcel, bound):
+            ctx.drop(parcel, "kept for nobody here")
 
     def _route(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
         try:
-            hops, numbers = self._wanted_by(parcel, sender)
+            hops, numbers, boxes = self._wanted_by(parcel, sender)
         except ProtocolError as error:
             ctx.drop(parcel, f"{error.field} makes no sense")
             return
-        ctx.send(hops, parcel)
+        for hop in hops:
+            self.relay.send(ctx, hop, parcel)
         if numbers:
             ctx.deliver(parcel, sender, numbers)
+        for box in boxes:
+            self.keeping.keep(ctx, box, parcel)
 
-    def _wanted_by(self, parcel: Parcel, sender: str | None) -> tuple[list[str], list[int]]:
-        """Neighbours and subscriptions here that want an event of a parcel; raises ProtocolError."""
-        found: set[str | int] = set()
+    def _wanted_by(self, parcel: Parcel, sender: str | None) -> tuple[list[str], list[int], list[Box]]:
+        """Neighbours, subscriptions and boxes here that want an event of a parcel; raises ProtocolError."""
+        found: set[str | int | Box] = set()
         last: Attributes | None = None
         for attributes in parcel.attributes or ({},):
             if (event := attributes or {}) != last:
-                found |= self._index.matching(event)
+                found |= self.table.index.matching(event)
                 last = event
-        if self.above and not self.advertises:
+        if self.above and not self.table.advertises:
             found.add(self.above)
-        found.discard(sender or OWN)
+        found.discard(sender or "")
         hops = sorted(each for each in found if isinstance(each, str))
-        return hops, sorted(each for each in found if isinstance(each, int))
+        boxes = sorted((each for each in found if isinstance(each, Box)), key=lambda box: box.name)
+        return hops, sorted(each for each in found if isinstance(each, int)), boxes
 
     def onward(self, ctx: Context, parcel: Parcel, sender: str) -> list[str]:
         try:
@@ -149,177 +209,189 @@ class Dispatch(Template[DispatchSettings]):
             return []
 
     def matching(self, ctx: Context) -> bool:
-        return bool(self._own) or any(said.table for said in self.telling.said.values())
+        here = self._own or self.keeping.boxes
+        return bool(here) or any(said.table for said in self.telling.said.values())
 
     # what applications here want and offer
 
     def on_membership(self, ctx: Context, membership: Membership) -> None:
         if membership.change == "subscribed":
             number = int(membership.who)
-            criteria = self._own[number] = ctx.subscribers[number]
-            self._index.add(criteria, number)
-            self._use((False, identity(criteria)), criteria)
+            self._own[number] = ctx.subscribers[number]
+            self.table.subscribe(self._own[number], number)
         elif membership.change == "unsubscribed":
-            number = int(membership.who)
-            criteria = self._own.pop(number)
-            self._index.remove(criteria, number)
-            self._disuse((False, identity(criteria)))
+            self._leave(ctx, int(membership.who))
         elif membership.change == "up" and membership.who in self.near:
             self.telling.begin(membership.who)
-        self._settle(ctx)
+        self.settle(ctx)
+
+    def _leave(self, ctx: Context, number: int) -> None:
+        self._calls.pop(number, None)
+        name = self._kept.pop(number, None)
+        if number in self._own:
+            self.table.unsubscribe(self._own.pop(number), number)
+        elif name is not None and not self.following.detach(ctx, number):
+            self.keeping.detach(ctx, name, ctx.node, number)
 
     def on_call(self, ctx: Context, call: int, request: Any) -> None:
-        if isinstance(request, Advertise):
-            self.advertise(ctx, request.criteria)
-        elif isinstance(request, Withdraw):
-            self.withdraw(ctx, request.criteria)
+        client = self._client(ctx)
+        match request:
+            case Advertise():
+                self.advertise(ctx, request.criteria)
+            case Withdraw():
+                self.withdraw(ctx, request.criteria)
+            case Keep():
+                self._keep(ctx, call, request)
+                return
+            case KeptDone():
+                (self.following if client else self.keeping).finish(ctx, request.name, request.done)
+            case ForgetKept():
+                (self.following if client else self.keeping).forget(ctx, request.name)
         ctx.reply(call)
 
     def advertise(self, ctx: Context, criteria: Criteria) -> None:
         """Applications here are going to publish events that meet these criteria."""
-        self._use((True, identity(criteria)), criteria)
-        self._settle(ctx)
+        self.table.advertise(criteria)
+        self.settle(ctx)
 
     def withdraw(self, ctx: Context, criteria: Criteria) -> None:
         """One application here is not going to publish such events any more."""
-        self._disuse((True, identity(criteria)))
-        self._settle(ctx)
+        self.table.withdraw(criteria)
+        self.settle(ctx)
 
-    def _use(self, key: Key, criteria: Criteria) -> None:
-        self._uses[key] += 1
-        self._hold(key, criteria, OWN)
+    def _keep(self, ctx: Context, call: int, keep: Keep) -> None:
+        """A subscription here becomes one that is kept: here, or at the server of a client."""
+        number, criteria = keep.subscription, self._own.pop(keep.subscription)
+        self._kept[number], self._calls[number] = keep.name, call
+        if self._client(ctx):
+            self.following.attach(ctx, Followed(keep.name, criteria, number, call))
+        else:
+            self.keeping.attach(ctx, keep.name, criteria, Taker(ctx.node, number, ""))
+        self.table.unsubscribe(criteria, number)
+        self.settle(ctx)
 
-    def _disuse(self, key: Key) -> None:
-        if self._uses[key] > 0:
-            self._uses[key] -= 1
-        if not self._uses[key]:
-            del self._uses[key]
-            self._release(key, OWN)
+    # for keeping
 
-    # what neighbours tell
+    def want(self, ctx: Context, box: Box) -> None:
+        self.table.subscribe(box.criteria, box)
+        self.settle(ctx)
+
+    def unwant(self, ctx: Context, box: Box) -> None:
+        self.table.unsubscribe(box.criteria, box)
+        self.settle(ctx)
+
+    def knows(self, node: str) -> bool:
+        return self.telling.even(node)
+
+    def resumed(self, ctx: Context, box: Box) -> None:
+        assert box.owner is not None
+        ctx.reply(self._calls[box.owner.serial], (box.done, box.lost), more=True)
+
+    def taken(self, ctx: Context, subscription: int) -> None:
+        call = self._calls.pop(subscription, None)
+        if call is not None:
+            ctx.reply(call, error=taken_over(self._kept.pop(subscription)))
+
+    # what neighbours say
 
     @on(Tell)
     def hear(self, ctx: Context, tell: Tell, sender: str) -> None:
-        if sender not in self.near:
-            return  # one of us has another tree: it will be said again until both have the same
-        added, dropped = self.telling.hear(ctx, tell, sender)
-        for key, criteria in added.items():
-            self._hold(key, criteria, sender)
-        for key in dropped:
-            self._release(key, sender)
-        self._settle(ctx)
+        self.table.hear(ctx, tell, sender)
+        self.settle(ctx)
 
     @on(Told)
     def told(self, ctx: Context, told: Told, sender: str) -> None:
-        self.telling.told(ctx, told, sender)
-        self._settle(ctx)
+        self.table.told(ctx, told, sender)
+        self.settle(ctx)
 
-    def _hold(self, key: Key, criteria: Criteria, holder: str) -> None:
-        held = self._held.setdefault(key, Held(criteria, {}))
-        self._sides += Counter({holder: int(not key[0] and holder not in held.holders)})
-        held.holders[holder] = None
-        self._note(key, holder)
-        if holder and not key[0]:
-            self._index.add(criteria, holder)
+    @on(Passed)
+    def passed(self, ctx: Context, passed: Passed, sender: str) -> None:
+        self._take(ctx, sender, (passed.relay, passed.number), passed.what)
 
-    def _release(self, key: Key, holder: str) -> None:
-        held = self._held.get(key)
-        if held is None or holder not in held.holders:
+    @on(Begin, Begun, Sent, Got, Ended)
+    def relayed(self, ctx: Context, message: Message, sender: str) -> None:
+        if sender not in self.near:
             return
-        del held.holders[holder]
-        self._sides -= Counter({holder: int(not key[0])})
-        if not held.holders:
-            del self._held[key]
-        self._note(key, holder)
-        if holder and not key[0]:
-            self._index.remove(held.criteria, holder)
+        match message:
+            case Begin():
+                self.relay.begin(ctx, message, sender)
+            case Begun():
+                self.relay.begun(ctx, message, sender)
+            case Sent():
+                self.relay.sent(ctx, message, sender)
+            case Got():
+                self.relay.got(ctx, message, sender)
+            case Ended():
+                self.relay.ended(ctx, message, sender)
 
-    def _note(self, key: Key, holder: str) -> None:
-        """What neighbours are told of a filter may change, and to whom it advertises, all that it calls."""
-        self._changed[key] = None
-        if key[0] and holder:
-            self._afresh[holder] = None
+    def _heed(self, ctx: Context, message: What, sender: str) -> None:
+        match message:
+            case Attach():
+                owner = Taker(sender, message.serial, sender, message.after)
+                self.keeping.attach(ctx, message.name, restored(message.identity), owner)
+            case Detach():
+                if message.forget:
+                    self.keeping.forget(ctx, message.name)
+                else:
+                    self.keeping.detach(ctx, message.name, sender, message.serial)
+            case Done():
+                self.keeping.finish(ctx, message.name, message.done)
+            case Resume():
+                self.following.resume(ctx, message)
+            case Taken():
+                self.following.taken(ctx, message)
+            case Claim():
+                self.keeping.claim(ctx, message, sender)
+            case More():
+                self.keeping.more(ctx, message, sender)
+            case Filled():
+                self.keeping.filled(ctx, message, sender)
+            case Hosts():
+                self.keeping.hosts(ctx, message, sender)
 
-    # the hierarchy
+    def _renewed(self, ctx: Context, node: str) -> None:
+        if self._client(ctx):
+            self.following.moved(ctx)
+        else:
+            self.keeping.renewed(ctx, node)
+
+    # the hierarchy, and time
 
     def on_open(self, ctx: Context) -> None:
         self._place(ctx)
-        self._settle(ctx)
 
     def on_container(self, ctx: Context, name: str, value: Any) -> None:
         self._place(ctx)
-        self._settle(ctx)
 
     def _place(self, ctx: Context) -> None:
         """Find the dispatchers next to this one, and which of them is above."""
-        above, near = _hierarchy(ctx, self.settings)
-        for node in self.near:
-            if node not in near:
-                self._forget(node)
-        if above != self.above:
-            self._afresh |= dict.fromkeys(each for each in (above, self.above) if each)
-        self._afresh |= dict.fromkeys(node for node in near if node not in self.near)
-        self.above, self.near = above, near
+        before = self.above
+        for node in self.table.place(*_hierarchy(ctx, self.settings)):
+            self.relay.forget(ctx, node)
+            self.keeping.lose(ctx, node)
+        if self.above != before and self.above:
+            if self._client(ctx):
+                self.following.moved(ctx)
+            else:
+                self.keeping.announce(ctx)
+        self.settle(ctx)
 
-    def _forget(self, node: str) -> None:
-        for key in self.telling.forget(node):
-            self._release(key, node)
-        for advertised in (False, True):
-            self._shades.pop((node, advertised), None)
-        self._afresh.pop(node, None)
-
-    # what neighbours are told
+    def settle(self, ctx: Context, again: bool = False) -> None:
+        """Tell neighbours what they do not know yet; claims may go on to who knows everything."""
+        self.table.settle(ctx, again)
+        self.keeping.go_on(ctx)
 
     def on_timer(self, ctx: Context, name: str) -> None:
-        self._settle(ctx, again=True)
-
-    def _settle(self, ctx: Context, again: bool = False) -> None:
-        """Tell every neighbour what it does not know yet."""
-        changed, self._changed = self._changed, {}
-        afresh, self._afresh = self._afresh, {}
-        waiting = False
-        silent = {node for node in ctx.container(BELOW) or () if node not in self.telling.said}
-        for node in self.near:
-            if node in afresh:
-                for advertised in (False, True):
-                    self._shades[node, advertised] = Shade()
-            for key in self._held if node in afresh else changed:
-                self._shadow(node, key)
-            if changed or node in afresh:
-                self.telling.behind(node)
-            if node not in silent:  # most nodes below never use a channel, and then they never hear of it
-                waiting |= self.telling.tell(ctx, node, self._for, again)
-        if waiting:
-            ctx.wake("tell", self.settings.retry)
-
-    def _shadow(self, node: str, key: Key) -> None:
-        shade = self._shades[node, key[0]]
-        if self._due(node, key):
-            shade.add(key[1], self._held[key].criteria)
+        if name == "relay":
+            self.relay.on_timer(ctx)
+        elif name == "kept":
+            self.keeping.on_timer(ctx)
         else:
-            shade.remove(key[1])
+            self.settle(ctx, again=True)
 
-    def _due(self, node: str, key: Key) -> bool:
-        """Whether a neighbour has to know a filter, unless it knows one that covers it."""
-        held = self._held.get(key)
-        if held is None or not any(holder != node for holder in held.holders):
-            return False
-        if node == self.above:
-            return self.advertises or not key[0]
-        said = self.telling.said.get(node)
-        if key[0] or not self.advertises or said is None:
-            return False
-        return any(
-            advertised and compatible(held.criteria, offered)
-            for (advertised, _), offered in said.table.items()
-        )
-
-    def _for(self, node: str) -> Table:
-        if node != self.above and not self.advertises:  # it asks only whether anybody else listens
-            elsewhere = any(side != node for side in self._sides)
-            return {(False, identity(EVERYTHING)): EVERYTHING} if elsewhere else {}
-        shown = ((advertised, self._shades[node, advertised].shown) for advertised in (False, True))
-        return {(advertised, key): each for advertised, own in shown for key, each in own.items()}
+    def _client(self, ctx: Context) -> bool:
+        """Whether this node comes and goes, so that its server keeps what has to be kept."""
+        return ctx.role is Role.CLIENT
 
 
 def _hierarchy(ctx: Context, settings: DispatchSettings) -> tuple[str | None, tuple[str, ...]]:

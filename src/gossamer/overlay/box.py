@@ -1,0 +1,125 @@
+"""A box: what is kept of one subscription at its dispatcher, whether anybody is there to take it or not.
+
+Parcels get places from 1 on and stay until they are done. What was kept elsewhere before comes first;
+meanwhile new ones wait. Pure state: ``keeping`` says when anything is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gossamer.core.event import Criteria
+from gossamer.core.parcel import Parcel
+from gossamer.overlay.movewords import MAX_MARKS, Marks
+
+Key = tuple[str, int]
+"""Node and incarnation of a source."""
+Position = tuple[int, int]
+NOTHING: Position = (-1, -1)
+WINDOW = 64
+"""Parcels that are on their way to another node and not acknowledged."""
+
+
+class Taker:
+    """Who gets what is in a box: a subscription of this node (no ``hop``), a client, or the next dispatcher.
+
+    node, serial
+        The node that asked, and which of its requests it was; here, the number of the subscription.
+    hop
+        The neighbour on the way there.
+    sent, got
+        The places up to which parcels were sent, and have arrived.
+    """
+
+    __slots__ = ("got", "hop", "node", "sent", "serial")
+
+    def __init__(self, node: str, serial: int, hop: str, after: int = 0) -> None:
+        self.node = node
+        self.serial = serial
+        self.hop = hop
+        self.sent = self.got = after
+
+
+class Box:
+    """What is kept under a name."""
+
+    def __init__(self, name: str, criteria: Criteria, now: int) -> None:
+        self.name = name
+        self.criteria = criteria
+        self.parcels: dict[int, Parcel] = {}
+        self.next = 1
+        self.done = NOTHING
+        self.marks: dict[Key, int] = {}
+        """Per source the last parcel that came. Those of one source come in order: none up to it is new."""
+        self.lost = 0
+        """Parcels that were given up before anybody had them, because there were too many."""
+        self.owner: Taker | None = None
+        self.heir: Taker | None = None
+        """Who takes it over."""
+        self.since = now
+        """When the owner left."""
+        self.claim = 0
+        """The number under which it is looked for elsewhere; 0 when all of it is here."""
+        self.asked = now
+        """When it was last looked for, or something of it came."""
+        self.late: list[Parcel] = []
+        """What came before all of it was here."""
+
+    def add(self, parcel: Parcel) -> bool:
+        """Keep a parcel; False if it was kept before, or has to wait."""
+        if self.claim:
+            self.late.append(parcel)
+            return False
+        key, sequence = parcel.stamp.key, parcel.stamp.sequence
+        if sequence <= self.marks.get(key, 0):
+            return False
+        self._mark(key, sequence)
+        self.parcels[self.next] = parcel
+        self.next += 1
+        return True
+
+    def _mark(self, key: Key, sequence: int) -> None:
+        self.marks.pop(key, None)
+        self.marks[key] = sequence
+        if len(self.marks) > MAX_MARKS:
+            del self.marks[next(iter(self.marks))]
+
+    def fill(self, following: int, done: Position, lost: int, marks: Marks) -> None:
+        """All that was kept elsewhere is here; what came meanwhile and was not among it follows."""
+        self.claim = 0
+        self.next, self.lost = max(self.next, following), self.lost + lost
+        self.finish(done)
+        for node, incarnation, sequence in marks:
+            self._mark((node, incarnation), sequence)
+        late, self.late = self.late, []
+        for parcel in late:
+            self.add(parcel)
+
+    def shrink(self, limit: int) -> Iterator[Parcel]:
+        """Give up the oldest parcels, as far as there are more than so many."""
+        while len(self.parcels) + len(self.late) > limit:
+            if not self.parcels:
+                yield self.late.pop(0)
+                self.lost += 1
+                continue
+            place = next(iter(self.parcels))
+            self.lost += self.owner is None or self.owner.sent < place
+            yield self.parcels.pop(place)
+
+    def finish(self, done: Position) -> None:
+        """Everything up to a position is done."""
+        if done <= self.done:
+            return
+        self.done = done
+        for place in [each for each in self.parcels if each <= done[0]]:
+            if place < done[0] or done[1] >= self.parcels[place].stamp.count - 1:
+                del self.parcels[place]
+
+    @property
+    def first(self) -> int:
+        """The first place that is not done."""
+        return max(1, self.done[0])
+
+    @property
+    def listed(self) -> Marks:
+        return tuple((*key, sequence) for key, sequence in self.marks.items())

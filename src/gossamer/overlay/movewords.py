@@ -1,0 +1,145 @@
+"""What is handed over in order beside parcels: about subscriptions that are kept while nobody is there, and
+that move. And what applications tell their node about them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from gossamer.core.control import Message
+from gossamer.core.names import MAX_NODE_NAME
+from gossamer.filters.identity import MAX_IDENTITY
+
+MAX_NAME = 200
+"""Characters of the name of a kept subscription."""
+MAX_MARKS = 10_000
+"""Sources of which a kept subscription remembers what it had."""
+MAX_HOSTED = 1000
+"""Names in one message."""
+
+Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Node = Annotated[str, Meta(min_length=1, max_length=MAX_NODE_NAME)]
+Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
+Identity = Annotated[bytes, Meta(max_length=MAX_IDENTITY)]
+Position = tuple[Annotated[int, Meta(ge=-1)], Annotated[int, Meta(ge=-1)]]
+"""A place, and the index of the last event there that is done."""
+Marks = Annotated[tuple[tuple[Node, Number, Number], ...], Meta(max_length=MAX_MARKS)]
+"""Per source and life of it the last parcel that was kept."""
+
+
+class Attach(Message, frozen=True):
+    """A client to its server: I want what you keep, or will keep, under a name; I have it up to a place."""
+
+    name: Name
+    serial: Number
+    identity: Identity
+    after: Number
+
+
+class Detach(Message, frozen=True):
+    """A client to its server: I am gone; keep what comes, or forget it all."""
+
+    name: Name
+    serial: Number
+    forget: bool = False
+
+
+class Resume(Message, frozen=True):
+    """A server to its client: it is here; this is done, so many parcels were not kept, the others follow."""
+
+    serial: Number
+    done: Position
+    lost: Number
+
+
+class Taken(Message, frozen=True):
+    """A server to its client: it has been taken over elsewhere."""
+
+    serial: Number
+
+
+class Done(Message, frozen=True):
+    """A client to its server: this is done, and need not be kept."""
+
+    name: Name
+    done: Position
+
+
+class Claim(Message, frozen=True):
+    """A dispatcher looks for a kept subscription: up the hierarchy to where it is known, and down to it."""
+
+    name: Name
+    node: Node
+    serial: Number
+
+
+class More(Message, frozen=True):
+    """To who hands parcels over: I have them up to a place."""
+
+    node: Node
+    serial: Number
+    upto: Number
+
+
+class Filled(Message, frozen=True):
+    """To who claimed: that was all; what comes next is yours to number.
+
+    next, count
+        The place that comes next, 0 if nobody keeps anything under that name; and how many parcels there are.
+    lost
+        How many parcels were not kept because there were too many.
+    """
+
+    node: Node
+    serial: Number
+    next: Number = 0
+    count: Number = 0
+    done: Position = (-1, -1)
+    lost: Number = 0
+    marks: Marks = ()
+
+
+class Hosts(Message, frozen=True):
+    """Up the hierarchy: these are kept on my side."""
+
+    names: Annotated[tuple[Name, ...], Meta(max_length=MAX_HOSTED)]
+
+
+What = Attach | Detach | Resume | Taken | Done | Claim | More | Filled | Hosts
+
+
+class Passed(Message, frozen=True):
+    """One of these, by its number in a relay."""
+
+    relay: Number
+    number: Number
+    what: What
+
+
+# from applications
+
+
+class Keep(msgspec.Struct, frozen=True):
+    """A subscription here is kept under a name: it begins with what was kept while it was away.
+
+    The first answer is a Position: what is done. A later one is an error if it was taken over elsewhere.
+    """
+
+    subscription: int
+    name: str
+
+
+class KeptDone(msgspec.Struct, frozen=True):
+    """A kept subscription has done everything up to a position."""
+
+    name: str
+    done: tuple[int, int]
+
+
+class ForgetKept(msgspec.Struct, frozen=True):
+    """Nobody will come back for what is kept here under a name."""
+
+    name: str
