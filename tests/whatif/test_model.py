@@ -55,14 +55,14 @@ def test_work_and_waiting_at_dispatchers_are_those_of_the_template(propagation: 
     assert lean.latency_p99 == pytest.approx(real.latency_p99, rel=0.05)
 
 
-def test_a_full_link_makes_events_wait_and_a_full_queue_drops_them() -> None:
+def test_a_full_link_makes_events_wait_and_drops_none() -> None:
     slow = LinkModel(bandwidth=600.0, queue=2000)
     asked = question(Topology(dispatchers=5, arity=4), "subscription", window=20.0, link=slow)
     lean, real = model.simulate(asked, 1), worlds.simulate(asked, 1)
     assert max(lean.toward) > 1
-    assert lean.dropped == pytest.approx(real.dropped, rel=0.05)
-    assert lean.dropped > 10
+    assert lean.loads == pytest.approx(real.loads, abs=2), "but what is on its way at the end"
     assert lean.latency == pytest.approx(real.latency, rel=0.05)
+    assert lean.latency > 0.5
 
 
 def one(topology: Topology, propagation: str, spread: float) -> Measures:

@@ -24,6 +24,8 @@ from gossamer.overlay.relaywords import MAX_HOLES, Begin, Begun, Ended, Got, Sen
 
 EAGER = 64
 """Things after which a neighbour is told that they came, however short the time."""
+RELAYS = 2**32 - 1
+"""Numbers that a relay may have; a new one is hardly ever that of an earlier life, and takes five bytes."""
 OVERHEAD = 500
 """Bytes that are reckoned for anything that waits, beside its body."""
 LOST = "the neighbour has begun anew"
@@ -133,6 +135,20 @@ class Relay:
         self._wakes = 0
         """The instant of the next wake; 0 if none is set."""
 
+    def hear(self, ctx: Context, message: Begin | Begun | Sent | Got | Ended, sender: str) -> None:
+        """A neighbour says something about what is handed over."""
+        match message:
+            case Begin():
+                self.begin(ctx, message, sender)
+            case Begun():
+                self.begun(ctx, message, sender)
+            case Sent():
+                self.sent(ctx, message, sender)
+            case Got():
+                self.got(ctx, message, sender)
+            case Ended():
+                self.ended(ctx, message, sender)
+
     # handing over
 
     def send(self, ctx: Context, node: str, what: Parcel | What, bound: Bound | None = None) -> None:
@@ -144,6 +160,11 @@ class Relay:
         if going.number:
             self._transmit(ctx, node, going, number)
         self._wake(ctx, self._retry)
+
+    def open(self, ctx: Context, node: str) -> None:
+        """Be ready to hand things to a neighbour, so that the first does not have to wait."""
+        if node not in self._going:
+            self._begin(ctx, node)
 
     def obstacle(self) -> str | None:
         """Whom those who publish here have to wait for."""
@@ -212,7 +233,9 @@ class Relay:
             for what, _ in coming.held.values() if coming else ():
                 if isinstance(what, Parcel):
                     ctx.drop(what, LOST)
-            coming = self._coming[sender] = Coming(opening, 1 + ctx.rng.randrange(2**62))
+            if coming is not None and begin.life > coming.opening[0] and sender in self._going:
+                self._anew(ctx, sender, LOST)  # it knows nothing of what comes from here either
+            coming = self._coming[sender] = Coming(opening, 1 + ctx.rng.randrange(RELAYS))
         if opening == coming.opening:
             ctx.send(sender, Begun(begin.life, begin.serial, coming.number))
 

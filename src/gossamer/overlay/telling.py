@@ -68,6 +68,10 @@ class Telling:
         if node in self._out:
             self._out[node].even = False
 
+    def tells(self, node: str) -> bool:
+        """Whether a neighbour has been told anything."""
+        return node in self._out
+
     def even(self, node: str) -> bool:
         """Whether a neighbour has acknowledged all that it has to know."""
         out = self._out.get(node)

@@ -17,6 +17,8 @@ from gossamer.core.names import NANOSECONDS, nanoseconds
 Probability = Annotated[float, Meta(ge=0, le=1)]
 Seconds = Annotated[float, Meta(ge=0, le=86_400)]
 
+MAX_QUEUE = 2**40
+"""Bytes."""
 FULL, LOST, NONE = -1, -2, -3
 """What a lane answers instead of an instant: no room in the queue, lost on the way, no second copy."""
 
@@ -51,7 +53,7 @@ class LinkModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     latency: Seconds = 0.01
     jitter: Seconds = 0.0
     bandwidth: Annotated[float, Meta(ge=0, le=1e12)] = 0.0
-    queue: Annotated[int, Meta(ge=0, le=2**40)] = 1024 * 1024
+    queue: Annotated[int, Meta(ge=0, le=MAX_QUEUE)] = 1024 * 1024
     loss: Probability = 0.0
     duplicate: Probability = 0.0
     reorder: Probability = 0.0

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from gossamer.core.context import BELOW, NODES, SERVER, TREE, Context
-from gossamer.core.control import Message, on
+from gossamer.core.control import on
 from gossamer.core.errors import NotAdvertised, ProtocolError
 from gossamer.core.event import Attributes, Criteria
 from gossamer.core.names import MAX_NODE_NAME, Role
@@ -20,7 +20,6 @@ from gossamer.core.parcel import Bound, Parcel
 from gossamer.core.seen import Seen
 from gossamer.core.template import AT_MOST_ONCE, CAUSAL, Membership, Settings, Template
 from gossamer.core.trace import EXPIRED
-from gossamer.core.tree import Tree
 from gossamer.filters.identity import restored
 from gossamer.overlay.box import Box, Taker
 from gossamer.overlay.filtertable import FilterTable
@@ -43,9 +42,9 @@ from gossamer.overlay.movewords import (
     Taken,
     What,
 )
+from gossamer.overlay.neighbourhood import neighbourhood
 from gossamer.overlay.relay import Relay
 from gossamer.overlay.relaywords import Begin, Begun, Ended, Got, Sent
-from gossamer.overlay.rendezvous import rendezvous
 from gossamer.overlay.telling import Telling
 
 Name = Annotated[str, Meta(max_length=MAX_NODE_NAME)]
@@ -97,7 +96,7 @@ class Dispatch(Template[DispatchSettings]):
         it, and with advertisements it goes nowhere else either. A subscription that is kept gets what came
         while it was away, once and in order, wherever it is continued.
     Costs: a message per hop for each subscription that no other covers; a search in the index per event and
-        dispatcher; per hop some 15 bytes a parcel, and an acknowledgement for all that came in a tenth of a
+        dispatcher; per hop some ten bytes a parcel, and an acknowledgement for all that came in a tenth of a
         second. With advertisements a message per hop for each of those too, and for what they call down.
     Needs: a backbone, or a tree handed over as a container; below it, a server.
     """
@@ -309,20 +308,9 @@ class Dispatch(Template[DispatchSettings]):
         self._take(ctx, sender, (passed.relay, passed.number), passed.what)
 
     @on(Begin, Begun, Sent, Got, Ended)
-    def relayed(self, ctx: Context, message: Message, sender: str) -> None:
-        if sender not in self.near:
-            return
-        match message:
-            case Begin():
-                self.relay.begin(ctx, message, sender)
-            case Begun():
-                self.relay.begun(ctx, message, sender)
-            case Sent():
-                self.relay.sent(ctx, message, sender)
-            case Got():
-                self.relay.got(ctx, message, sender)
-            case Ended():
-                self.relay.ended(ctx, message, sender)
+    def relayed(self, ctx: Context, message: Begin | Begun | Sent | Got | Ended, sender: str) -> None:
+        if sender in self.near:
+            self.relay.hear(ctx, message, sender)
 
     def _heed(self, ctx: Context, message: What, sender: str) -> None:
         match message:
@@ -366,7 +354,7 @@ class Dispatch(Template[DispatchSettings]):
     def _place(self, ctx: Context) -> None:
         """Find the dispatchers next to this one, and which of them is above."""
         before = self.above
-        for node in self.table.place(*_hierarchy(ctx, self.settings)):
+        for node in self.table.place(*neighbourhood(ctx, self.settings.root, self.settings.above)):
             self.relay.forget(ctx, node)
             self.keeping.lose(ctx, node)
         if self.above != before and self.above:
@@ -379,6 +367,8 @@ class Dispatch(Template[DispatchSettings]):
     def settle(self, ctx: Context, again: bool = False) -> None:
         """Tell neighbours what they do not know yet; claims may go on to who knows everything."""
         self.table.settle(ctx, again)
+        for node in filter(self.telling.tells, self.near):
+            self.relay.open(ctx, node)
         self.keeping.go_on(ctx)
 
     def on_timer(self, ctx: Context, name: str) -> None:
@@ -392,20 +382,3 @@ class Dispatch(Template[DispatchSettings]):
     def _client(self, ctx: Context) -> bool:
         """Whether this node comes and goes, so that its server keeps what has to be kept."""
         return ctx.role is Role.CLIENT
-
-
-def _hierarchy(ctx: Context, settings: DispatchSettings) -> tuple[str | None, tuple[str, ...]]:
-    """Who is above a node, and all that are next to it."""
-    below = tuple(ctx.container(BELOW) or ())
-    if ctx.server:
-        return ctx.server, (ctx.server, *below)
-    if settings.above:
-        above = settings.above.get(ctx.node)
-        children = tuple(sorted(node for node, up in settings.above.items() if up == ctx.node))
-        return above, (*((above,) if above else ()), *children, *below)
-    tree: Tree | None = ctx.container(TREE)
-    nodes = ctx.container(NODES)
-    live = nodes if nodes is not None else (tree.nodes if tree else ())
-    root = settings.root if settings.root in live else rendezvous(ctx.id, live)
-    above = tree.next_hop(ctx.node, root) if tree and root else None
-    return above, ((*tree.neighbours(ctx.node), *below) if tree else below)

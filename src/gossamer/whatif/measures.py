@@ -30,8 +30,8 @@ class Measures(msgspec.Struct, frozen=True):
         Those among them for which advertisements are the reason.
     latency, latency_p99
         Seconds from publication to delivery: on average, and what one delivery of a hundred exceeds.
-    published, deliveries, dropped
-        Events, answers included; deliveries to agents; copies that found a queue full.
+    published, deliveries
+        Events, answers included; deliveries to agents.
     messages
         Control messages that each dispatcher received; the template puts several filters into one.
     """
@@ -48,7 +48,6 @@ class Measures(msgspec.Struct, frozen=True):
     latency_p99: float | None
     published: float
     deliveries: float
-    dropped: int = 0
     messages: list[float] | None = None
 
     @property
@@ -77,7 +76,6 @@ def row(measures: Measures, question: Question) -> Row:
         "bottleneck": _bottleneck(measures, made),
         "published": float(measures.published),
         "deliveries": float(measures.deliveries),
-        "dropped": measures.dropped,
     }
     found |= _control_columns(measures, core)
     found["loads"] = msgspec.json.encode(measures.loads).decode()

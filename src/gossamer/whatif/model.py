@@ -15,7 +15,7 @@ import msgspec
 from gossamer.core.names import NANOSECONDS, nanoseconds
 from gossamer.simulator.clock import APPLICATION, NETWORK, Clock
 from gossamer.simulator.dice import SeededDice
-from gossamer.simulator.models import FULL, Lane
+from gossamer.simulator.models import Lane
 from gossamer.simulator.quantiles import Quantiles
 from gossamer.whatif.measures import Measures
 from gossamer.whatif.places import Places, frame
@@ -67,7 +67,7 @@ class Model:
         self._routes: dict[tuple[int, int], Route] = {}
         self._answers: dict[tuple[int, int], Route] = {}
         self._latency = Quantiles()
-        self._waited = self._deliveries = self._published = self._dropped = 0
+        self._waited = self._deliveries = self._published = 0
         middle = len(self.workload.agents) // 2
         self._notice = frame(question, self.places, attributes(middle, question.traffic.kinds - 1))
         self._reply = frame(question, self.places, answer(middle))
@@ -141,13 +141,11 @@ class Model:
         hop = (node, other)
         lane = self._lanes.get(hop)
         if lane is None:
-            lane = self._lanes[hop] = Lane(self.question.link)
+            lane = self._lanes[hop] = Lane(self.question.lanes)
         self.bytes[hop] += item[0].size
         arrives = lane.carry(self.clock.now, item[0].size, self._dice)
         if arrives >= 0:
             self.clock.schedule(arrives, NETWORK, self._arrive, other, item)
-        elif arrives == FULL:
-            self._dropped += 1
 
     # figures
 
@@ -168,7 +166,6 @@ class Model:
             latency_p99=self._latency.seconds(0.99),
             published=self._published,
             deliveries=self._deliveries,
-            dropped=self._dropped,
         )
 
     def _used(self, sender: int, receiver: int) -> float:

@@ -9,6 +9,7 @@ from gossamer.core.names import channel_id
 from gossamer.core.parcel import Header, Parcel, make_body
 from gossamer.core.receipt import PROOF_BYTES, Stamp
 from gossamer.core.wire import encode
+from gossamer.overlay.relay import RELAYS
 from gossamer.whatif.script import Question
 from gossamer.whatif.topology import shape
 from gossamer.whatif.workload import Agent
@@ -83,4 +84,5 @@ def frame(question: Question, places: Places, own: Attributes) -> int:
     )
     body, split = make_body([bytes(traffic.size)], [own])
     stamp = Stamp(address, 1, number, number, 1, bytes(PROOF_BYTES))
-    return len(encode(Parcel(Header(channel_id(CHANNEL), stamp, 10**11, split), body)))
+    parcel = Parcel(Header(channel_id(CHANNEL), stamp, 10**11, split), body)
+    return len(encode(parcel.relayed((RELAYS, number))))

@@ -16,7 +16,7 @@ from gossamer.core.config import parse, wrong
 from gossamer.core.errors import ConfigError
 from gossamer.core.event import MAX_PAYLOAD
 from gossamer.simulator.keys import naming
-from gossamer.simulator.models import LinkModel, Probability, Seconds
+from gossamer.simulator.models import MAX_QUEUE, LinkModel, Probability, Seconds
 from gossamer.simulator.variation import Value, varied
 from gossamer.whatif.topology import Topology, shape
 
@@ -144,6 +144,11 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prefer: Literal["latency", "load", "traffic", "control"] = "latency"
     sweep: dict[str, tuple[Value, ...]] = {}
     file: str = ""
+
+    @property
+    def lanes(self) -> LinkModel:
+        """Links as events find them: what does not fit waits, since it is handed over until it arrives."""
+        return msgspec.structs.replace(self.link, queue=MAX_QUEUE)
 
 
 def load(path: str | Path) -> Question:

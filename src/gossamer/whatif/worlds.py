@@ -41,11 +41,13 @@ class Meter:
         self.control: Counter[tuple[str, str]] = Counter()
         """Messages about filters, by sender and receiver."""
         self.published = 0
+        self.begun = False
+        """Whether all filters are told and traffic has begun."""
 
     def __call__(self, row: Row) -> None:
         node, kind, action, peer = row[2], row[4], row[5], row[12]
         if kind == trace.CONTROL:
-            if action == trace.RECEIVED:
+            if action == trace.RECEIVED and not self.begun:
                 self.control[peer, node] += 1
         elif action == trace.RECEIVED:
             self.received[node] += 1
@@ -57,8 +59,9 @@ class Meter:
             self.bytes[node, peer] += row[13]
 
     def begin(self) -> None:
-        """Forget what was sent before traffic began."""
+        """Traffic begins: forget what was sent before."""
         self.bytes.clear()
+        self.begun = True
 
 
 class Delivery(Witness):
@@ -104,7 +107,7 @@ class Trial:
         self.places = Places(question)
         self.meter = Meter()
         self.delivery = Delivery(self.workload)
-        self.world = World(seed, recorder=self.meter, link=question.link)
+        self.world = World(seed, recorder=self.meter, link=question.lanes)
         self._build()
         self._agents()
 
@@ -132,6 +135,8 @@ class Trial:
             "propagation": self.question.propagation,
             "root": names[places.shape.core[0]],
             "retry": 600.0,  # nothing gets lost here, and slow links only look as if
+            "ack": 600.0,
+            "waiting": 2**32,
         }
         world.open(CHANNEL, "dispatch", settings)
         world.add_witness(self.delivery)
@@ -188,7 +193,6 @@ class Trial:
             latency_p99=delivery.latency.seconds(0.99),
             published=self.meter.published,
             deliveries=delivery.count,
-            dropped=self.world.drops["queue full"],
             messages=self._messages(),
         )
 
