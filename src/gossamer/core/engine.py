@@ -138,10 +138,8 @@ class Engine:
 
     def call(self, now: int, service: str, call: int, request: Any) -> list[Effect]:
         """An application asks a service; a Reply with the same number will follow, now or later."""
-        self.now = now
-        instance = self.instance(service)
-        instance.template.on_call(instance.at(self.now), call, request)
-        return self._done()
+        channel = self.instance(service).context.id
+        return self._tell(now, channel, lambda template, ctx: template.on_call(ctx, call, request))
 
     # inputs: events
 

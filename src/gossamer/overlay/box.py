@@ -60,6 +60,10 @@ class Box:
         """When the owner left."""
         self.claim = 0
         """The number under which it is looked for elsewhere; 0 when all of it is here."""
+        self.claimed = now
+        """When the owner came."""
+        self.sought = now
+        """When the owner came for whom it was last claimed."""
         self.asked = now
         """When it was last looked for, or something of it came."""
         self.late: list[Parcel] = []

@@ -1,24 +1,25 @@
 """Subscriptions that are kept while nobody is there, and move with whoever has them (seed 002, section 2.1).
 
-A dispatcher keeps a *box* for each. Every dispatcher above it knows on which side it is. Who comes back
-elsewhere claims it there: the claim climbs until somebody knows the box and goes down to it, and the box
-answers with all that it kept. Nothing is missing, nothing comes twice and nothing before what it depends on,
-because of two rules:
+A dispatcher keeps a *box* for each, and every dispatcher above it knows on which side it is. Who comes back
+elsewhere claims the box there: the claim climbs to the root, which lets one claim after the other go down to
+where the box is, and the box answers with all that it kept. Of claims that wait only the latest counts. Nothing
+is missing, nothing comes twice and nothing before what it depends on, because of two rules:
 
-- A claim goes on to a neighbour only when that one knows the filter of who claims. So an event that comes
-  by later finds its way there.
-- A claim travels in the relays, behind the events that came by earlier. So the box has those before it
-  answers.
+- A claim goes on to a neighbour only when that one knows the filter of who claims. So an event that comes by
+  later finds its way there.
+- A claim travels in the relays, behind the events that came by earlier. So the box has those before it answers.
 
-What goes both ways is recognised by the last parcel of each source that the box had. All that an event
-depends on and that is wanted came to the box before it, so what the box has comes before what has not been
-there. Who publishes where the claim was made waits until it is answered: the answer comes behind all that was
-sent from where the box was, so what is published then follows what was delivered there.
+What goes both ways is recognised by the last parcel of each source that the box had. All that an event depends
+on and that is wanted came to the box before it, so what the box has comes before what has not been there. Who
+publishes where the claim was made waits until it is answered: the answer comes behind all that was sent from
+where the box was, so what is published then follows what was delivered there.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
+
+import msgspec
 
 from gossamer.core.context import Context
 from gossamer.core.event import Criteria
@@ -26,7 +27,7 @@ from gossamer.core.names import nanoseconds
 from gossamer.core.parcel import Bound, Parcel
 from gossamer.core.trace import EXPIRED
 from gossamer.overlay.box import WINDOW, Box, Taker
-from gossamer.overlay.movewords import MAX_HOSTED, Claim, Filled, Hosts, More, Resume, Taken
+from gossamer.overlay.movewords import MAX_HOSTED, Claim, Filled, Hosts, More, Outrun, Resume, Settled, Taken
 from gossamer.overlay.relay import Relay
 
 MAX_BOXES = 10_000
@@ -65,6 +66,20 @@ class Place(Protocol):
         """The box of a subscription on this node has been taken over elsewhere."""
 
 
+class Turn(msgspec.Struct):
+    """The claims of one box, at the root.
+
+    present, since
+        The one that has its turn, and since when.
+    waiting
+        The one that comes next.
+    """
+
+    present: Claim
+    since: int
+    waiting: Claim | None = None
+
+
 class Keeping:
     """The boxes of a dispatcher, and what it knows of those of others.
 
@@ -81,10 +96,14 @@ class Keeping:
         self._absence = nanoseconds(absence)
         self._where: dict[str, str] = {}
         """The side on which a box is, by name."""
-        self._ways: dict[tuple[str, int], tuple[str, str]] = {}
-        """Of claims that came by: where they came from, and where they went."""
+        self._came: dict[tuple[str, int], str] = {}
+        """Of claims that climbed by: from which side."""
+        self._went: dict[tuple[str, int], str] = {}
+        """Of claims that went down by: to which side."""
         self._going: list[tuple[Claim, str]] = []
         """Claims that wait for a neighbour to know a filter."""
+        self._turns: dict[str, Turn] = {}
+        """At the root: the claims of each box."""
         self._leaving: dict[tuple[str, int], Box] = {}
         """Boxes that were claimed elsewhere and have not arrived there."""
 
@@ -101,7 +120,7 @@ class Keeping:
             self._place.unwant(ctx, box)
             box.criteria = criteria
             self._place.want(ctx, box)
-        box.owner = owner
+        box.owner, box.claimed = owner, max(box.claimed, ctx.now)
         if not box.claim:
             self._resume(ctx, box)
 
@@ -139,7 +158,7 @@ class Keeping:
         box = self.boxes[name] = Box(name, criteria, ctx.now)
         box.claim = 1 + ctx.rng.randrange(2**62)
         self._place.want(ctx, box)
-        self._look(ctx, Claim(name, ctx.node, box.claim), HERE)
+        self.claim(ctx, _wanted(ctx, box), HERE)
         self._tick(ctx)
         return box
 
@@ -188,19 +207,19 @@ class Keeping:
     def more(self, ctx: Context, more: More, sender: str) -> None:
         """Somebody has parcels of a box up to a place."""
         key = (more.node, more.serial)
-        _, onward = self._ways.get(key, (HERE, HERE))
-        if onward:
-            self._place.relay.send(ctx, onward, more)
-        elif key in self._leaving:
-            box = self._leaving[key]
-            assert box.heir is not None
-            box.heir.got = max(box.heir.got, more.upto)
-            self._give(ctx, box, box.heir)
         for box in self.boxes.values():
             owner = box.owner
             if owner is not None and owner.hop == sender and (owner.node, owner.serial) == key:
                 owner.got = max(owner.got, more.upto)
                 self._push(ctx, box, owner)
+                return
+        if key in self._leaving:
+            box = self._leaving[key]
+            assert box.heir is not None
+            box.heir.got = max(box.heir.got, more.upto)
+            self._give(ctx, box, box.heir)
+        elif onward := self._went.get(key, self._place.above):
+            self._place.relay.send(ctx, onward, more)
 
     def renewed(self, ctx: Context, node: str) -> None:
         """What was on its way to a neighbour is gone: what is bound there leaves again."""
@@ -214,36 +233,57 @@ class Keeping:
     # looking for a box
 
     def claim(self, ctx: Context, claim: Claim, sender: str) -> None:
-        """Somebody looks for a box."""
-        key = (claim.node, claim.serial)
-        box = self.boxes.get(claim.name)
+        """Somebody looks for a box: up to the root, and from there to where it is."""
+        if sender and sender == self._place.above:
+            self._go_down(ctx, claim)
+            return
+        _point(self._came, (claim.node, claim.serial), sender)
+        if self._place.above:
+            self._pass(ctx, claim, self._place.above)
+        else:
+            self._take_turn(ctx, claim)
+
+    def _take_turn(self, ctx: Context, claim: Claim) -> None:
+        """At the root: one claim of a box at a time; of those that wait the latest is left."""
+        turn = self._turns.get(claim.name)
+        if turn is not None and ctx.now - turn.since >= nanoseconds(3 * PATIENCE):
+            turn = None  # who had it is not there any more
+        if turn is None or turn.present.serial == claim.serial:
+            waiting = turn.waiting if turn else None
+            self._turns[claim.name] = Turn(claim, ctx.now, waiting)
+            self._go_down(ctx, claim)
+            return
+        former, turn.waiting = turn.waiting, claim
+        if former is not None and former.serial != claim.serial:
+            if former.since > claim.since:
+                former, turn.waiting = claim, former
+            self.outrun(ctx, Outrun(former.node, former.serial))
+
+    def _go_down(self, ctx: Context, claim: Claim) -> None:
+        key, box = (claim.node, claim.serial), self.boxes.get(claim.name)
+        side = self._where.get(claim.name)
         if key in self._leaving:  # it asks again: something got lost on the way
             self._renew(ctx, self._leaving[key])
-        elif claim.node == ctx.node:
-            self.filled(ctx, Filled(claim.node, claim.serial), HERE)
-        elif box is None:
-            self._look(ctx, claim, sender)
-        elif box.heir is None or (box.heir.node, box.heir.serial) != key:
-            self._ways[key] = (sender, HERE)
-            self._hand_over(ctx, box, Taker(claim.node, claim.serial, sender))
+        elif box is not None and not box.claim:
+            if claim.since < box.claimed:  # somebody has come back here since
+                self.outrun(ctx, Outrun(claim.node, claim.serial))
+                self.settled(ctx, Settled(claim.name), HERE)
+            else:
+                self._hand_over(ctx, box, Taker(claim.node, claim.serial, self._toward(key)))
+        elif side and side != self._place.above:
+            _point(self._went, key, side)
+            self._pass(ctx, claim, side)
+        else:
+            self.filled(ctx, Filled(claim.node, claim.serial))
 
-    def _look(self, ctx: Context, claim: Claim, sender: str) -> None:
-        """Pass a claim on towards the box, and remember which way it went."""
-        key = (claim.node, claim.serial)
-        _, to = self._ways.get(key, (HERE, HERE))
-        if not to:
-            side = self._where.get(claim.name)
-            to = side if side and side != sender else self._place.above or HERE
-        if sender:
-            _point(self._where, claim.name, sender)
-        else:
-            self._where.pop(claim.name, None)
-        _point(self._ways, key, (sender, to))
-        if to and to != sender:
-            self._going.append((claim, to))
-            self.go_on(ctx)
-        else:
-            self.filled(ctx, Filled(claim.node, claim.serial), HERE)
+    def _toward(self, key: tuple[str, int]) -> str:
+        """The neighbour on the way to who made a claim; nobody if it was made here."""
+        side = self._came.get(key)
+        return (self._place.above or HERE) if side is None else side
+
+    def _pass(self, ctx: Context, claim: Claim, to: str) -> None:
+        self._going.append((claim, to))
+        self.go_on(ctx)
 
     def go_on(self, ctx: Context) -> None:
         """Claims go on to neighbours that know all filters by now."""
@@ -254,18 +294,42 @@ class Keeping:
             else:
                 self._going.append((claim, to))
 
+    def outrun(self, ctx: Context, outrun: Outrun) -> None:
+        """Somebody has come elsewhere since: who made this claim need not keep anything."""
+        toward = self._toward((outrun.node, outrun.serial))
+        if toward:
+            self._place.relay.send(ctx, toward, outrun)
+        elif outrun.node == ctx.node and (box := self._claimed(outrun.serial)) is not None:
+            if box.claimed > box.sought:  # somebody has come here since, too
+                box.claim, box.sought = 1 + ctx.rng.randrange(2**62), box.claimed
+                self._claim_again(ctx, box)
+                return
+            if box.owner is not None:
+                self._part(ctx, box.owner)
+            self.forget(ctx, box.name)
+
+    def settled(self, ctx: Context, settled: Settled, sender: str) -> None:
+        """A box is where it was claimed: all above learn on which side, and the next claim has its turn."""
+        if sender:
+            _point(self._where, settled.name, sender)
+        else:
+            self._where.pop(settled.name, None)
+        if self._place.above:
+            self._place.relay.send(ctx, self._place.above, settled)
+        elif (turn := self._turns.pop(settled.name, None)) is not None and turn.waiting is not None:
+            self._take_turn(ctx, turn.waiting)
+
+    # handing it over
+
     def _hand_over(self, ctx: Context, box: Box, heir: Taker) -> None:
-        """Give a box to who claimed it, once all of it is here."""
         if box.owner is not None:
             self._part(ctx, box.owner)
             box.owner = None
         box.heir = heir
-        if not box.claim:
-            del self.boxes[box.name]
-            _point(self._where, box.name, heir.hop)
-            self._leaving[heir.node, heir.serial] = box
-            self._place.unwant(ctx, box)
-            self._renew(ctx, box)
+        del self.boxes[box.name]
+        self._leaving[heir.node, heir.serial] = box
+        self._place.unwant(ctx, box)
+        self._renew(ctx, box)
 
     def _renew(self, ctx: Context, box: Box) -> None:
         """Hand a box over from its beginning."""
@@ -281,63 +345,51 @@ class Keeping:
         self._push(ctx, box, heir)
         if heir.sent == box.next - 1:
             heir.sent = box.next  # this was the end of it
-            filled = Filled(
-                heir.node, heir.serial, box.next, len(box.parcels), box.done, box.lost, box.listed
-            )
-            self._place.relay.send(ctx, heir.hop, filled)
-
-    # a box that was looked for
+            about = (box.next, len(box.parcels), box.done, box.lost, box.listed)
+            self.filled(ctx, Filled(heir.node, heir.serial, *about))
 
     def bound(self, ctx: Context, parcel: Parcel, bound: Bound) -> bool:
         """A parcel of a box for whoever claimed it; False if nobody here knows of that."""
         node, serial, place = bound
-        back, _ = self._ways.get((node, serial), (HERE, HERE))
-        if back:
-            self._place.relay.send(ctx, back, parcel, bound)
-            return True
         box = self._claimed(serial) if node == ctx.node else None
-        if box is None:
+        if box is not None:
+            box.asked = ctx.now
+            box.parcels[place] = parcel
+            if len(box.parcels) % STEP == 0:
+                self.more(ctx, More(ctx.node, serial, place), HERE)
+        elif toward := self._toward((node, serial)):
+            self._place.relay.send(ctx, toward, parcel, bound)
+        else:
             return False
-        box.asked = ctx.now
-        box.parcels[place] = parcel
-        if len(box.parcels) % STEP == 0:
-            self._thank(ctx, box, place)
         return True
 
     def _claimed(self, serial: int) -> Box | None:
         return next((box for box in self.boxes.values() if box.claim == serial), None)
 
-    def _thank(self, ctx: Context, box: Box, upto: int) -> None:
-        _, onward = self._ways.get((ctx.node, box.claim), (HERE, HERE))
-        if onward:
-            self._place.relay.send(ctx, onward, More(ctx.node, box.claim, upto))
-
-    def filled(self, ctx: Context, filled: Filled, sender: str) -> None:
+    def filled(self, ctx: Context, filled: Filled) -> None:
         """All of a box has been sent to who claimed it."""
-        back, _ = self._ways.get((filled.node, filled.serial), (HERE, HERE))
-        if back:
-            self._place.relay.send(ctx, back, filled)
-            return
         box = self._claimed(filled.serial) if filled.node == ctx.node else None
         if box is None:
-            return
-        if len(box.parcels) < filled.count:  # some were lost with a dispatcher on the way
+            if toward := self._toward((filled.node, filled.serial)):
+                self._place.relay.send(ctx, toward, filled)
+        elif len(box.parcels) < filled.count:  # some were lost with a dispatcher on the way
             self._claim_again(ctx, box)
-            return
-        if filled.next:
-            self._thank(ctx, box, filled.next)
+        else:
+            self._fill(ctx, box, filled)
+
+    def _fill(self, ctx: Context, box: Box, filled: Filled) -> None:
+        self.more(ctx, More(ctx.node, box.claim, filled.next), HERE)
         box.fill(filled.next, filled.done, filled.lost, filled.marks)
         for old in box.shrink(self._limit):
             ctx.drop(old, GIVEN_UP)
-        if box.heir is not None:
-            self._hand_over(ctx, box, box.heir)
-        else:
+        self.settled(ctx, Settled(box.name), HERE)
+        if box.name in self.boxes:  # it may have been claimed by now
             self._resume(ctx, box)
 
     def _claim_again(self, ctx: Context, box: Box) -> None:
         box.asked = ctx.now
         box.parcels.clear()
-        self._look(ctx, Claim(box.name, ctx.node, box.claim), HERE)
+        self.claim(ctx, _wanted(ctx, box), HERE)
 
     # the hierarchy and time
 
@@ -362,7 +414,6 @@ class Keeping:
             if box.owner is not None and box.owner.hop == node:
                 box.owner, box.since = None, ctx.now
         self._where = {name: side for name, side in self._where.items() if side != node}
-        self._ways = {key: way for key, way in self._ways.items() if node not in way}
         self._going = [(claim, to) for claim, to in self._going if to != node]
         self._tick(ctx)
 
@@ -380,6 +431,10 @@ class Keeping:
                     ctx.drop(parcel, GIVEN_UP)
                 self.forget(ctx, box.name)
         self._tick(ctx)
+
+
+def _wanted(ctx: Context, box: Box) -> Claim:
+    return Claim(box.name, ctx.node, box.claim, box.sought)
 
 
 def _point(known: dict, key: object, value: object) -> None:  # type: ignore[type-arg]

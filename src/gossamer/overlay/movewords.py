@@ -69,11 +69,29 @@ class Done(Message, frozen=True):
 
 
 class Claim(Message, frozen=True):
-    """A dispatcher looks for a kept subscription: up the hierarchy to where it is known, and down to it."""
+    """A dispatcher looks for a kept subscription: up the hierarchy, and from the root down to where it is.
+
+    since
+        Nanoseconds: when somebody came there to take it. Of two that look for the same the later one gets it.
+    """
 
     name: Name
     node: Node
     serial: Number
+    since: Number
+
+
+class Outrun(Message, frozen=True):
+    """To who claimed: somebody has come elsewhere since, so that it is not yours."""
+
+    node: Node
+    serial: Number
+
+
+class Settled(Message, frozen=True):
+    """Up the hierarchy: this is kept on my side now."""
+
+    name: Name
 
 
 class More(Message, frozen=True):
@@ -108,7 +126,7 @@ class Hosts(Message, frozen=True):
     names: Annotated[tuple[Name, ...], Meta(max_length=MAX_HOSTED)]
 
 
-What = Attach | Detach | Resume | Taken | Done | Claim | More | Filled | Hosts
+What = Attach | Detach | Resume | Taken | Done | Claim | Outrun | Settled | More | Filled | Hosts
 
 
 class Passed(Message, frozen=True):
@@ -125,11 +143,16 @@ class Passed(Message, frozen=True):
 class Keep(msgspec.Struct, frozen=True):
     """A subscription here is kept under a name: it begins with what was kept while it was away.
 
-    The first answer is a Position: what is done. A later one is an error if it was taken over elsewhere.
+    The first answer says what is done, and how many parcels were not kept because there were too many. A
+    later one is an error if it was taken over elsewhere.
+
+    after
+        The place up to which who comes here has everything already, if it remembers.
     """
 
     subscription: int
     name: str
+    after: int = 0
 
 
 class KeptDone(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Where a dispatcher stands in the hierarchy: as the deployment gives it, or as the tree of the backbone is."""
+"""Where a dispatcher stands in the hierarchy: as a deployment gives it, or as the tree of the backbone is."""
 
 from __future__ import annotations
 

@@ -37,8 +37,10 @@ from gossamer.overlay.movewords import (
     Keep,
     KeptDone,
     More,
+    Outrun,
     Passed,
     Resume,
+    Settled,
     Taken,
     What,
 )
@@ -170,7 +172,7 @@ class Dispatch(Template[DispatchSettings]):
                 self._route(ctx, each, sender)
 
     def _bound(self, ctx: Context, parcel: Parcel, bound: Bound) -> None:
-        if not self.keeping.bound(ctx, parcel, bound) and not self.following.bound(ctx, parcel, bound):
+        if not (self.following if self._client(ctx) else self.keeping).bound(ctx, parcel, bound):
             ctx.drop(parcel, "kept for nobody here")
 
     def _route(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
@@ -263,9 +265,9 @@ class Dispatch(Template[DispatchSettings]):
         number, criteria = keep.subscription, self._own.pop(keep.subscription)
         self._kept[number], self._calls[number] = keep.name, call
         if self._client(ctx):
-            self.following.attach(ctx, Followed(keep.name, criteria, number, call))
+            self.following.attach(ctx, Followed(keep.name, criteria, number, call, keep.after))
         else:
-            self.keeping.attach(ctx, keep.name, criteria, Taker(ctx.node, number, ""))
+            self.keeping.attach(ctx, keep.name, criteria, Taker(ctx.node, number, "", keep.after))
         self.table.unsubscribe(criteria, number)
         self.settle(ctx)
 
@@ -330,10 +332,14 @@ class Dispatch(Template[DispatchSettings]):
                 self.following.taken(ctx, message)
             case Claim():
                 self.keeping.claim(ctx, message, sender)
+            case Outrun():
+                self.keeping.outrun(ctx, message)
+            case Settled():
+                self.keeping.settled(ctx, message, sender)
             case More():
                 self.keeping.more(ctx, message, sender)
             case Filled():
-                self.keeping.filled(ctx, message, sender)
+                self.keeping.filled(ctx, message)
             case Hosts():
                 self.keeping.hosts(ctx, message, sender)
 
