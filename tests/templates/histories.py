@@ -1,8 +1,9 @@
 """Random histories of active objects that disconnect, move and reconnect under traffic.
 
-Each history is a random hierarchy whose links lose, double and reorder, publishers, and objects that wander: they are
-there for a while, away for a while, and come back at another dispatcher or below it; they answer some of what they
-hear. At the end every object must have got all that it wanted, once, and nothing after what depends on it.
+Each history is a random hierarchy whose links lose, double and reorder, publishers, and objects that
+wander: they are there for a while, away for a while, and come back at another dispatcher or below it; they
+answer some of what they hear. At the end every object must have got all that it wanted, once, and nothing
+after what depends on it.
 
 ``python -m tests.templates.histories 1000`` runs so many; one that fails is told by its seed.
 """
@@ -28,7 +29,7 @@ from gossamer.simulator.world import World
 
 CHANNEL = "news"
 KINDS = 4
-BEGIN, END, OVER = 20.0, 50.0, 150.0
+BEGIN, END, OVER = 60.0, 90.0, 250.0
 """Seconds: when traffic begins and ends, and when everything must have come."""
 
 
@@ -118,33 +119,41 @@ class History(Witness):
             other.at = (node, world.subscribe(node, CHANNEL, other.criteria))
         for wanderer in self.objects:
             self._come(wanderer)
-            self._wander(wanderer)
         for node in dice.sample(self.names, min(3, len(self.names))):
             at = BEGIN
             while (at := at + dice.expovariate(1.5)) < END:
                 world.at(at, lambda node=node: self._publish(node, None))
 
     def _wander(self, wanderer: Listener) -> None:
-        """Comings and goings; at the end it is there."""
-        at = BEGIN
-        while (at := at + self.dice.expovariate(0.25)) < END + 10:
-            self.world.at(at, lambda: self._go(wanderer))
-            at += self.dice.choice([0.0, 0.01, self.dice.expovariate(0.3)])
-            self.world.at(at, lambda: self._come(wanderer))
+        """It stays a while, goes, and comes back elsewhere; at the end it is there."""
+        at = self.world.now + self.dice.expovariate(0.25)
+        if at < END + 10:
+            away = self.dice.choice([0.0, 0.01, self.dice.expovariate(0.3)])
+            self.world.at(max(at, BEGIN), lambda: self._go(wanderer, away))
 
     def _come(self, wanderer: Listener) -> None:
-        if wanderer.at is None:
-            node = self.dice.choice([*self.names, *self.clients])
-            number = self.world.subscribe(node, CHANNEL, wanderer.criteria)
-            wanderer.at = (node, number)
-            self.moves += 1
-            after = wanderer.place
-            self.world.call(node, CHANNEL, Keep(number, wanderer.name, after), lambda reply: None)
+        node = self.dice.choice([*self.names, *self.clients])
+        number = self.world.subscribe(node, CHANNEL, wanderer.criteria)
+        wanderer.at = (node, number)
+        self.moves += 1
+        self.world.call(node, CHANNEL, Keep(number, wanderer.name, wanderer.place), lambda reply: None)
+        self._wander(wanderer)
 
-    def _go(self, wanderer: Listener) -> None:
-        if wanderer.at is not None:
-            (node, number), wanderer.at = wanderer.at, None
-            self.world.unsubscribe(node, CHANNEL, number)
+    def _go(self, wanderer: Listener, away: float) -> None:
+        """Disconnect; below a dispatcher only when that one has all that was published here."""
+        assert wanderer.at is not None
+        node, number = wanderer.at
+        if node in self.clients and not self._template(node).relay.idle:
+            self.world.at(self.world.now + 0.1, lambda: self._go(wanderer, away))
+            return
+        wanderer.at = None
+        self.world.unsubscribe(node, CHANNEL, number)
+        self.world.at(self.world.now + away, lambda: self._come(wanderer))
+
+    def _template(self, node: str) -> Any:
+        engine = self.world.engine(node)
+        assert engine is not None
+        return engine.instance(CHANNEL).template
 
     def _publish(self, node: str, speaker: Listener | None) -> None:
         engine = self.world.engine(node)

@@ -2,24 +2,21 @@
 
 A dispatcher keeps a *box* for each, and every dispatcher above it knows on which side it is. Who comes back
 elsewhere claims the box there: the claim climbs to the root, which lets one claim after the other go down to
-where the box is, and the box answers with all that it kept. Of claims that wait only the latest counts. Nothing
-is missing, nothing comes twice and nothing before what it depends on, because of two rules:
+where the box is, and the box answers with all that it kept. Of claims that wait only the latest counts.
+Nothing is missing, nothing comes twice and nothing before what it depends on, because of two rules:
 
-- A claim goes on to a neighbour only when that one knows the filter of who claims. So an event that comes by
-  later finds its way there.
-- A claim travels in the relays, behind the events that came by earlier. So the box has those before it answers.
+- A claim goes on to a neighbour only when that one knows the filter of who claims. So an event that comes
+  by later finds its way there.
+- A claim travels in the relays, behind the events that came by earlier. So the box has those before it
+  answers.
 
-What goes both ways is recognised by the last parcel of each source that the box had. All that an event depends
-on and that is wanted came to the box before it, so what the box has comes before what has not been there. Who
-publishes where the claim was made waits until it is answered: the answer comes behind all that was sent from
-where the box was, so what is published then follows what was delivered there.
+What goes both ways is recognised by the last parcel of each source that the box had. All that an event
+depends on and that is wanted came to the box before it, so what the box has comes before what has not been
+there. Who publishes where the claim was made waits until it is answered: the answer comes behind all that was
+sent from where the box was, so what is published then follows what was delivered there.
 """
 
 from __future__ import annotations
-
-from typing import Protocol
-
-import msgspec
 
 from gossamer.core.context import Context
 from gossamer.core.event import Criteria
@@ -28,56 +25,16 @@ from gossamer.core.parcel import Bound, Parcel
 from gossamer.core.trace import EXPIRED
 from gossamer.overlay.box import WINDOW, Box, Taker
 from gossamer.overlay.movewords import MAX_HOSTED, Claim, Filled, Hosts, More, Outrun, Resume, Settled, Taken
-from gossamer.overlay.relay import Relay
+from gossamer.overlay.turns import Place, Turns, remember
 
 MAX_BOXES = 10_000
 """Subscriptions that a dispatcher keeps."""
-MAX_POINTERS = 100_000
-"""Names of which a dispatcher remembers on which side they are."""
 PATIENCE = 20.0
 """Seconds without anything new after which a claim is made again."""
 STEP = WINDOW // 4
 """Parcels after which who hands them over is told that they have come."""
 GIVEN_UP = "kept no longer"
 HERE = ""
-
-
-class Place(Protocol):
-    """What keeping wants of the dispatcher that it belongs to."""
-
-    relay: Relay
-
-    @property
-    def above(self) -> str | None:
-        """The dispatcher above this one."""
-
-    def want(self, ctx: Context, box: Box) -> None:
-        """Events that meet the criteria of a box go there from now on."""
-
-    def unwant(self, ctx: Context, box: Box) -> None: ...
-
-    def knows(self, node: str) -> bool:
-        """Whether a neighbour has been told all filters that it is to know."""
-
-    def resumed(self, ctx: Context, box: Box) -> None:
-        """The subscription on this node has its box."""
-
-    def taken(self, ctx: Context, subscription: int) -> None:
-        """The box of a subscription on this node has been taken over elsewhere."""
-
-
-class Turn(msgspec.Struct):
-    """The claims of one box, at the root.
-
-    present, since
-        The one that has its turn, and since when.
-    waiting
-        The one that comes next.
-    """
-
-    present: Claim
-    since: int
-    waiting: Claim | None = None
 
 
 class Keeping:
@@ -102,8 +59,8 @@ class Keeping:
         """Of claims that went down by: to which side."""
         self._going: list[tuple[Claim, str]] = []
         """Claims that wait for a neighbour to know a filter."""
-        self._turns: dict[str, Turn] = {}
-        """At the root: the claims of each box."""
+        self._turns = Turns(nanoseconds(3 * PATIENCE))
+        """At the root: which claim comes next."""
         self._leaving: dict[tuple[str, int], Box] = {}
         """Boxes that were claimed elsewhere and have not arrived there."""
 
@@ -237,27 +194,18 @@ class Keeping:
         if sender and sender == self._place.above:
             self._go_down(ctx, claim)
             return
-        _point(self._came, (claim.node, claim.serial), sender)
+        remember(self._came, (claim.node, claim.serial), sender)
         if self._place.above:
             self._pass(ctx, claim, self._place.above)
         else:
             self._take_turn(ctx, claim)
 
     def _take_turn(self, ctx: Context, claim: Claim) -> None:
-        """At the root: one claim of a box at a time; of those that wait the latest is left."""
-        turn = self._turns.get(claim.name)
-        if turn is not None and ctx.now - turn.since >= nanoseconds(3 * PATIENCE):
-            turn = None  # who had it is not there any more
-        if turn is None or turn.present.serial == claim.serial:
-            waiting = turn.waiting if turn else None
-            self._turns[claim.name] = Turn(claim, ctx.now, waiting)
+        refused = self._turns.refused(claim, ctx.now)
+        if refused is not None:
+            self.outrun(ctx, Outrun(refused.node, refused.serial))
+        if self._turns.has(claim):
             self._go_down(ctx, claim)
-            return
-        former, turn.waiting = turn.waiting, claim
-        if former is not None and former.serial != claim.serial:
-            if former.since > claim.since:
-                former, turn.waiting = claim, former
-            self.outrun(ctx, Outrun(former.node, former.serial))
 
     def _go_down(self, ctx: Context, claim: Claim) -> None:
         key, box = (claim.node, claim.serial), self.boxes.get(claim.name)
@@ -271,7 +219,7 @@ class Keeping:
             else:
                 self._hand_over(ctx, box, Taker(claim.node, claim.serial, self._toward(key)))
         elif side and side != self._place.above:
-            _point(self._went, key, side)
+            remember(self._went, key, side)
             self._pass(ctx, claim, side)
         else:
             self.filled(ctx, Filled(claim.node, claim.serial))
@@ -311,13 +259,13 @@ class Keeping:
     def settled(self, ctx: Context, settled: Settled, sender: str) -> None:
         """A box is where it was claimed: all above learn on which side, and the next claim has its turn."""
         if sender:
-            _point(self._where, settled.name, sender)
+            remember(self._where, settled.name, sender)
         else:
             self._where.pop(settled.name, None)
         if self._place.above:
             self._place.relay.send(ctx, self._place.above, settled)
-        elif (turn := self._turns.pop(settled.name, None)) is not None and turn.waiting is not None:
-            self._take_turn(ctx, turn.waiting)
+        elif (waiting := self._turns.settled(settled.name)) is not None:
+            self._take_turn(ctx, waiting)
 
     # handing it over
 
@@ -404,7 +352,7 @@ class Keeping:
         """A neighbour below has boxes on its side."""
         new = tuple(name for name in hosts.names if name not in self.boxes and name not in self._where)
         for name in new:
-            _point(self._where, name, sender)
+            remember(self._where, name, sender)
         if new and self._place.above:
             self._place.relay.send(ctx, self._place.above, Hosts(new))
 
@@ -435,10 +383,3 @@ class Keeping:
 
 def _wanted(ctx: Context, box: Box) -> Claim:
     return Claim(box.name, ctx.node, box.claim, box.sought)
-
-
-def _point(known: dict, key: object, value: object) -> None:  # type: ignore[type-arg]
-    known.pop(key, None)
-    known[key] = value
-    if len(known) > MAX_POINTERS:
-        del known[next(iter(known))]

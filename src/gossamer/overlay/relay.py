@@ -166,6 +166,11 @@ class Relay:
         if node not in self._going:
             self._begin(ctx, node)
 
+    @property
+    def idle(self) -> bool:
+        """Whether neighbours have said that they have everything."""
+        return not any(going.kept for going in self._going.values())
+
     def obstacle(self) -> str | None:
         """Whom those who publish here have to wait for."""
         for node, going in self._going.items():
