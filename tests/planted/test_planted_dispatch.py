@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gossamer.core.event import Criteria
 from gossamer.filters.language import typed
 from gossamer.overlay import filtertable, shade
+from gossamer.overlay.box import Box
 from gossamer.overlay.shade import Shade
+from gossamer.templates.dispatch import Dispatch
 
+from ..templates.histories import History
 from ..templates.test_dispatch import CHANNEL, Dispatchers
 
 
@@ -66,3 +71,39 @@ def test_a_subscription_that_is_compatible_with_nothing_is_seen(monkeypatch: pyt
     net.offer("F", typed("price any"))
     net.want("D", typed("price > 20"))
     assert net.send("F", {"price": 25}) == set()
+
+
+# moving
+
+
+def seen(fault: str) -> bool:
+    """Whether one of some histories of objects that move shows a fault."""
+    return any(fault in wrong for seed in range(1, 41) for wrong in History(seed).run().wrong)
+
+
+def test_a_claim_that_waits_for_no_filter_loses_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Dispatch, "knows", lambda self, node: True)
+    assert seen("lacks")
+
+
+def test_a_box_that_does_not_say_what_it_had_gives_events_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Box, "listed", ())
+    assert seen("twice")
+
+
+def test_what_came_late_before_what_was_kept_breaks_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(self: Box, following: int, done: tuple[int, int], lost: int, marks: Any) -> None:
+        kept, self.parcels, self.claim = list(self.parcels.values()), {}, 0
+        self.next = max(self.next, following)
+        for parcel in (*self.late, *kept):
+            self.add(parcel)
+
+    monkeypatch.setattr(Box, "fill", fill)
+    assert seen("after what depends on it")
+
+
+def test_who_publishes_before_its_subscription_has_come_breaks_the_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Dispatch, "obstacle", lambda self, ctx: None)
+    assert seen("after what depends on it")

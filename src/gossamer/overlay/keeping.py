@@ -215,7 +215,7 @@ class Keeping:
         elif box is not None and not box.claim:
             if claim.since < box.claimed:  # somebody has come back here since
                 self.outrun(ctx, Outrun(claim.node, claim.serial))
-                self.settled(ctx, Settled(claim.name), HERE)
+                self.settled(ctx, Settled(claim.name, claim.serial), HERE)
             else:
                 self._hand_over(ctx, box, Taker(claim.node, claim.serial, self._toward(key)))
         elif side and side != self._place.above:
@@ -264,7 +264,7 @@ class Keeping:
             self._where.pop(settled.name, None)
         if self._place.above:
             self._place.relay.send(ctx, self._place.above, settled)
-        elif (waiting := self._turns.settled(settled.name)) is not None:
+        elif (waiting := self._turns.settled(settled.name, settled.serial)) is not None:
             self._take_turn(ctx, waiting)
 
     # handing it over
@@ -326,11 +326,12 @@ class Keeping:
             self._fill(ctx, box, filled)
 
     def _fill(self, ctx: Context, box: Box, filled: Filled) -> None:
-        self.more(ctx, More(ctx.node, box.claim, filled.next), HERE)
+        serial = box.claim
+        self.more(ctx, More(ctx.node, serial, filled.next), HERE)
         box.fill(filled.next, filled.done, filled.lost, filled.marks)
         for old in box.shrink(self._limit):
             ctx.drop(old, GIVEN_UP)
-        self.settled(ctx, Settled(box.name), HERE)
+        self.settled(ctx, Settled(box.name, serial), HERE)
         if box.name in self.boxes:  # it may have been claimed by now
             self._resume(ctx, box)
 

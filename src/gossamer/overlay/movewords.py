@@ -89,9 +89,10 @@ class Outrun(Message, frozen=True):
 
 
 class Settled(Message, frozen=True):
-    """Up the hierarchy: this is kept on my side now."""
+    """Up the hierarchy: this is kept on my side, and a claim has been answered."""
 
     name: Name
+    serial: Number
 
 
 class More(Message, frozen=True):

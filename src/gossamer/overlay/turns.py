@@ -96,10 +96,10 @@ class Turns:
             former, turn.waiting = claim, former
         return former
 
-    def settled(self, name: str) -> Claim | None:
-        """A box has arrived; the claim that comes next."""
+    def settled(self, name: str, serial: int) -> Claim | None:
+        """A claim has been answered; the one that comes next."""
         turn = self._turns.get(name)
-        if turn is None:
+        if turn is None or turn.present.serial != serial:
             return None
         waiting, turn.waiting, turn.over = turn.waiting, None, True
         return waiting

@@ -1,0 +1,158 @@
+"""Subscriptions that are kept while nobody is there, and move: complete, causal, nothing twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gossamer.core.effect import Reply
+from gossamer.core.event import Criteria
+from gossamer.overlay.movewords import ForgetKept, Keep, KeptDone
+from gossamer.templates.dispatch import Dispatch
+
+from .histories import History
+from .worlds import CHANNEL, Net
+
+EDGES = [("A", "B"), ("A", "C"), ("B", "D")]
+
+
+class Moving(Net):
+    """A hierarchy below A in which one subscription is kept as "ann"."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(Dispatch, EDGES, {"root": "A", **settings}, below={"c": "C"})
+        self.replies: list[Reply] = []
+        self.place = 0
+        self.settle()
+
+    def settle(self) -> None:
+        self.world.run(self.world.now + 5)
+
+    def come(self, node: str, after: int = 0) -> int:
+        number = self.world.subscribe(node, CHANNEL, Criteria())
+        self.world.call(node, CHANNEL, Keep(number, "ann", after), self.replies.append)
+        self.settle()
+        return number
+
+    def go(self, node: str, number: int, done: int = 0) -> None:
+        if done:
+            self.world.call(node, CHANNEL, KeptDone("ann", (done, 0)), lambda reply: None)
+        self.world.unsubscribe(node, CHANNEL, number)
+        self.settle()
+
+    def send(self, node: str = "A", count: int = 1) -> None:
+        self.publish(node, count)
+        self.settle()
+
+
+@pytest.mark.parametrize("seed", range(1, 21))
+def test_a_random_history_is_complete_causal_and_has_nothing_twice(seed: int) -> None:
+    history = History(seed).run()
+    assert not history.wrong
+    assert history.moves > len(history.objects)
+    assert all(each.got for each in history.objects)
+
+
+@pytest.mark.parametrize(("here", "there"), [("D", "D"), ("D", "C"), ("D", "c"), ("c", "D"), ("A", "B")])
+def test_what_comes_while_nobody_is_there_is_kept_for_who_comes_back(here: str, there: str) -> None:
+    net = Moving()
+    number = net.come(here)
+    net.send()
+    net.go(here, number, done=1)
+    net.send(count=3)
+    net.come(there)
+    net.send()
+    assert net.got[here, "A"] + (net.got[there, "A"] if there != here else []) == [1, 2, 3, 4, 5]
+    assert [reply.value for reply in net.replies] == [((-1, -1), 0), ((1, 0), 0)]
+
+
+def test_what_was_not_done_comes_again_unless_who_comes_remembers_it() -> None:
+    net = Moving()
+    number = net.come("D")
+    net.send(count=2)
+    net.go("D", number, done=1)
+    number = net.come("C")
+    assert net.got["C", "A"] == [2]
+    net.go("C", number)
+    net.come("B", after=2)
+    assert net.got["B", "A"] == []
+
+
+def test_too_much_pushes_out_the_oldest_and_who_comes_back_hears_how_much() -> None:
+    net = Moving(kept=3)
+    number = net.come("D")
+    net.go("D", number)
+    net.send(count=5)
+    net.come("C")
+    assert net.got["C", "A"] == [3, 4, 5]
+    assert net.replies[-1].value == ((-1, -1), 2)
+    assert net.world.drops["kept no longer"] == 2
+
+
+def test_who_does_not_come_back_for_long_is_given_up() -> None:
+    net = Moving(absence=30.0)
+    number = net.come("D")
+    net.go("D", number)
+    net.send()
+    net.world.run(net.world.now + 60)
+    assert not net.at("D").keeping.boxes
+    assert not net.at("B").telling.said["D"].table, "nobody there wants anything any more"
+
+
+def test_what_is_forgotten_is_not_kept() -> None:
+    net = Moving()
+    number = net.come("c")
+    net.go("c", number)
+    net.world.call("c", CHANNEL, ForgetKept("ann"), lambda reply: None)
+    net.settle()
+    net.send()
+    net.come("D")
+    assert net.got["D", "A"] == []
+
+
+def test_who_comes_elsewhere_takes_over_and_the_first_is_told() -> None:
+    net = Moving()
+    net.come("c")
+    net.come("D")
+    assert [str(reply.error) for reply in net.replies if reply.error] == [
+        "the subscription kept as 'ann', which somebody has taken over elsewhere is closed: open it again"
+    ]
+    net.send()
+    assert (net.got["c", "A"], net.got["D", "A"]) == ([], [1])
+
+
+def test_a_long_backlog_moves_in_pieces() -> None:
+    net = Moving()
+    number = net.come("D")
+    net.go("D", number)
+    net.publish("A", 500, every=0.001)
+    net.settle()
+    net.come("c")
+    net.settle()
+    assert net.got["c", "A"] == list(range(1, 501))
+
+
+def test_who_publishes_waits_until_its_subscription_has_come() -> None:
+    net = Moving()
+    number = net.come("D")
+    net.go("D", number)
+    number = net.world.subscribe("C", CHANNEL, Criteria())
+    net.world.call("C", CHANNEL, Keep(number, "ann"), lambda reply: None)
+    assert "'ann'" in str(net.obstacle("C"))
+    net.settle()
+    assert net.obstacle("C") is None
+
+
+def test_a_dispatcher_on_the_way_that_begins_anew_learns_where_boxes_are() -> None:
+    net = Moving()
+    number = net.come("D")
+    net.go("D", number)
+    net.send()
+    net.world.crash("B")
+    net.world.run(net.world.now + 2)
+    net.world.restart("B")
+    net.settle()
+    net.come("C")
+    net.world.run(net.world.now + 60)
+    assert net.got["C", "A"] == [1]
