@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: install run test lint bench bench-setup proof bench-pipeline proof-kills proof-rings proof-ringtree bench-ringtree clean
+.PHONY: install run test lint bench bench-setup proof bench-pipeline proof-kills proof-rings proof-ringtree bench-ringtree proof-moves clean
 
 install: $(READY)
 
@@ -56,6 +56,12 @@ proof-kills: install
 proof-rings: SEEDS = 100
 proof-rings: install
 	$(BIN)/python -m tests.rings.cases $(SEEDS)
+
+# Objects that disconnect, move and reconnect on dispatch channels: MOVES random histories.
+MOVES ?= 1000
+
+proof-moves: install
+	$(BIN)/python -m tests.templates.histories $(MOVES)
 
 # 32 processes in a ringtree, 8 of them killed at once
 proof-ringtree: install

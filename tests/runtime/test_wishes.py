@@ -257,7 +257,15 @@ class Try:
             assert await take(events, 2) == [b"1", b"2"]
 
     async def durable(self) -> None:
-        await self.reliability_exactly_once()
+        channel = await self.channel()
+        if not channel.keeps:
+            await self.reliability_exactly_once()
+            return
+        async with channel.subscribe(durable="mine"):
+            pass
+        await channel.publish(b"meanwhile")
+        async with channel.subscribe(durable="mine") as events:
+            assert await take(events, 1) == [b"meanwhile"]
 
     async def history(self) -> None:
         channel = await self.channel()

@@ -30,6 +30,8 @@ class Wish(msgspec.Struct, frozen=True):
         Promises without which it cannot be kept.
     bars
         Promises with which it cannot be kept.
+    keeps
+        Whether templates that keep subscriptions can keep it as well.
     together
         Whether it needs parcels that may hold different events, which content-based templates take apart.
     """
@@ -39,12 +41,15 @@ class Wish(msgspec.Struct, frozen=True):
     meaning: str
     needs: frozenset[str] = frozenset()
     bars: frozenset[str] = frozenset()
+    keeps: bool = False
     together: bool = False
 
     def kept_by(self, template: type[Template[Any]]) -> bool:
         """Whether a template can keep it."""
         if self.together and template.content_based:
             return False
+        if self.keeps and template.keeps:
+            return True
         return self.needs <= template.promises and not self.bars & template.promises
 
 
@@ -74,7 +79,7 @@ _ALL = (
     Wish("ack=explicit", (SUBSCRIPTION,), "delivered again until acknowledged, then a dead letter"),
     Wish("ack=none", (SUBSCRIPTION,), "delivered once, whatever becomes of it"),
     Wish("mapping", (SUBSCRIPTION,), "filters that change priority, expiry or earliest time"),
-    Wish("durable", (SUBSCRIPTION,), "goes on where it ended", needs=frozenset({DURABLE})),
+    Wish("durable", (SUBSCRIPTION,), "goes on where it ended", needs=frozenset({DURABLE}), keeps=True),
     Wish("history", (SUBSCRIPTION,), "what was before comes first", needs=frozenset({DURABLE})),
     Wish("transaction", (EVENT,), "several events appear together or not at all", together=True),
 )

@@ -15,7 +15,8 @@ from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Receipt, Stamp
 from gossamer.links import codecs
 from gossamer.overlay.directory import Entry
-from gossamer.runtime import history
+from gossamer.overlay.movewords import ForgetKept
+from gossamer.runtime import history, kept
 from gossamer.runtime.acknowledging import Mode, Redelivery
 from gossamer.runtime.mapping import Mapping
 from gossamer.runtime.outlet import Outlet
@@ -87,8 +88,10 @@ class Channel(Outlet):
         mapping
             Pairs of criteria and wishes: of an event that matches, the wishes are others here.
         durable
-            A name under which this node keeps how far everything is done; with it, a subscription goes on
-            there after a restart. The first time it begins with the history.
+            A name under which it is kept how far everything is done; with it, a subscription goes on there
+            after a restart. Where the template has a history this node keeps it, and the first time it
+            begins with the history. On a ``dispatch`` channel the dispatcher keeps it, with all that comes
+            meanwhile, and it may go on at another one.
         from_place, from_time
             The history first, from ``event.place`` or from an instant on (seconds since 1970, or a datetime),
             then what comes live; only where the template keeps one.
@@ -187,13 +190,23 @@ class Channel(Outlet):
         """Nanoseconds, as the host counts them."""
         return self._host.now()
 
+    @property
+    def keeps(self) -> bool:
+        """Whether durable subscriptions are kept by dispatchers, not by this node."""
+        return self._instance.template.keeps
+
     def resumed(self, name: str) -> tuple[int, int]:
         """Place and index up to which a durable subscription has done everything; -1 if nothing is known."""
-        return history.resumed(self._host, self.name, name)
+        return kept.NOTHING if self.keeps else history.resumed(self._host, self.name, name)
+
+    async def forget(self, durable: str) -> None:
+        """Nobody will come back for the durable subscription of a name that a dispatcher keeps."""
+        self.refuse("durable")
+        await self._host.ask(self.name, ForgetKept(durable))
 
     def remember(self, name: str, place: int, index: int) -> None:
         """A durable subscription has done everything up to there."""
-        history.remember(self._host, self.name, name, (place, index))
+        (kept if self.keeps else history).remember(self._host, self.name, name, (place, index))
 
     def dead_letter(self, letters: Channel | None, event: ReceivedEvent, attempts: int) -> None:
         """An event that nobody could deal with: send it where somebody may look at it."""
@@ -222,7 +235,9 @@ class Channel(Outlet):
         host.do(effects)
         if subscription.terms.retained:
             host.spawn(self._recall(subscription))
-        if subscription.history is not None:
+        if subscription.terms.durable and self.keeps:
+            kept.follow(host, self.name, subscription)
+        elif subscription.history is not None:
             history.replay(host, self.name, number, *subscription.history)
 
     async def _recall(self, subscription: Subscription) -> None:
@@ -238,6 +253,7 @@ class Channel(Outlet):
             if not self._answers:
                 host.feedback_to.pop(channel_id(self.name), None)
         elif self._subscriptions.pop(subscription.number, None) is not None:
+            host.do_soon()  # what is done is said before it goes
             del host.subscribers[subscription.number]
             host.do(host.engine.unsubscribe(host.now(), self.name, subscription.number))
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Sequence
 from typing import Any, Protocol
 
 from gossamer.core.context import STORED, TREE
@@ -84,6 +84,7 @@ class Host:
         self.losses = Losses(self)
         self._values = values
         self._keeping: dict[str, bytes] = {}
+        self._soon: dict[Hashable, Callable[[], object]] = {}
         self._loop = asyncio.get_running_loop()
         self._storage = Storage(
             state,
@@ -127,6 +128,18 @@ class Host:
         keeping, self._keeping = self._keeping, {}
         if keeping:
             self.guarded(lambda: self._values.keep(keeping.items()), "storage")
+
+    def soon(self, key: Hashable, action: Callable[[], object]) -> None:
+        """Do something when the loop turns; the last that was said for a key counts."""
+        if not self._soon:
+            self._loop.call_soon(self.do_soon)
+        self._soon[key] = action
+
+    def do_soon(self) -> None:
+        """Do now what was to be done when the loop turns."""
+        soon, self._soon = self._soon, {}
+        for action in soon.values():
+            self.guarded(lambda action=action: action(), "template")  # type: ignore[misc]
 
     def now(self) -> int:
         """Nanoseconds of wall time that never run backwards."""

@@ -112,11 +112,19 @@ class Subscription:
                 self._acks = Acknowledging(again, self._again, self._give_away, self._progress)
             if terms.durable:
                 self._resumed = self.channel.resumed(terms.durable)
-            self.channel.attach(self, terms.answers)
-            self._open = True
+            self._open = True  # what is kept may come at once
+            try:
+                self.channel.attach(self, terms.answers)
+            except BaseException:
+                self._open = False
+                raise
             if terms.callback is not None:
                 self._consumer = asyncio.create_task(self._consume(terms.callback))
         return self
+
+    def resume(self, done: tuple[int, int]) -> None:
+        """All up to a place and an index is done; called by who keeps it."""
+        self._resumed = done
 
     @property
     def history(self) -> tuple[int, float] | None:

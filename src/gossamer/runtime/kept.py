@@ -1,0 +1,39 @@
+"""Durable subscriptions that a dispatcher keeps: taken up where they ended, and told what is done."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from gossamer.core.effect import Reply
+from gossamer.overlay.box import NOTHING, Position
+from gossamer.overlay.movewords import Keep, KeptDone
+
+if TYPE_CHECKING:
+    from gossamer.runtime.host import Host
+    from gossamer.runtime.subscription import Subscription
+
+log = logging.getLogger("gossamer")
+__all__ = ["NOTHING", "follow", "remember"]
+
+
+def follow(host: Host, channel: str, subscription: Subscription) -> None:
+    """Have a subscription kept; it ends if somebody takes it over elsewhere."""
+    name = subscription.terms.durable
+
+    def take(reply: Reply) -> None:
+        if reply.error is not None:
+            subscription.end(reply.error)
+            return
+        done, lost = reply.value
+        subscription.resume(done)
+        if lost:
+            subscription.missed += lost
+            log.warning("%r: %d parcels for %r were not kept, there were too many", channel, lost, name)
+
+    host.follow(channel, Keep(subscription.number, name), take)
+
+
+def remember(host: Host, channel: str, name: str, position: Position) -> None:
+    """Tell the dispatcher what is done, once for all that is done before the loop turns."""
+    host.soon((channel, name), lambda: host.follow(channel, KeptDone(name, position), lambda _: None))
