@@ -28,7 +28,7 @@ async def test_a_client_goes_and_another_takes_up_its_subscription_elsewhere() -
             there = await laptop.channel("news")
             async with there.subscribe(durable="ann") as events:
                 await news.publish(b"100")
-                found = [(await events.next(timeout=SOON)).payload for _ in range(2, 101)]
+                found = [(await events.next(timeout=6 * SOON)).payload for _ in range(2, 101)]
         assert found == [b"%d" % number for number in range(2, 101)]
 
 

@@ -139,7 +139,7 @@ class Engine:
     def call(self, now: int, service: str, call: int, request: Any) -> list[Effect]:
         """An application asks a service; a Reply with the same number will follow, now or later."""
         channel = self.instance(service).context.id
-        return self._tell(now, channel, lambda template, ctx: template.on_call(ctx, call, request))
+        return self._tell(now, channel, "on_call", call, request)
 
     # inputs: events
 
@@ -334,11 +334,11 @@ class Engine:
         for service in self._services:
             service.template.on_unknown(service.at(self.now), channel, sender)
 
-    def _tell(self, now: int, channel: int, handler: str, what: object) -> list[Effect]:
+    def _tell(self, now: int, channel: int, handler: str, *what: object) -> list[Effect]:
         self.now = now
         instance = self._instances.get(channel)
         if instance is not None:
-            getattr(instance.template, handler)(instance.at(now), what)
+            getattr(instance.template, handler)(instance.at(now), *what)
             self._compare(instance)
         return self._done()
 

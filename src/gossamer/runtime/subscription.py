@@ -113,11 +113,7 @@ class Subscription:
             if terms.durable:
                 self._resumed = self.channel.resumed(terms.durable)
             self._open = True  # what is kept may come at once
-            try:
-                self.channel.attach(self, terms.answers)
-            except BaseException:
-                self._open = False
-                raise
+            self.channel.attach(self, terms.answers)
             if terms.callback is not None:
                 self._consumer = asyncio.create_task(self._consume(terms.callback))
         return self
