@@ -113,7 +113,11 @@ class Subscription:
             if terms.durable:
                 self._resumed = self.channel.resumed(terms.durable)
             self._open = True  # what is kept may come at once
-            self.channel.attach(self, terms.answers)
+            try:
+                self.channel.attach(self, terms.answers)
+            except BaseException:
+                self._open = False
+                raise
             if terms.callback is not None:
                 self._consumer = asyncio.create_task(self._consume(terms.callback))
         return self
@@ -194,14 +198,13 @@ class Subscription:
             return
         early = parcel.earliest - self.channel.now() if parcel.earliest is not None else 0
         if early > 0:
-            self._serial += 1
-            come = asyncio.get_running_loop().call_later(early / NANOSECONDS, self._due, self._serial)
-            self._early[self._serial] = (come, events)
+            self._serial = serial = self._serial + 1
+            come = asyncio.get_running_loop().call_later(
+                early / NANOSECONDS, lambda: self._take_in(self._early.pop(serial)[1])
+            )
+            self._early[serial] = (come, events)
         else:
             self._take_in(events)
-
-    def _due(self, serial: int) -> None:
-        self._take_in(self._early.pop(serial)[1])
 
     def _take_in(self, events: list[ReceivedEvent]) -> None:
         self._queue.add(events)
@@ -320,14 +323,12 @@ class Subscription:
                 if self._taken:
                     self._hand([])
                     continue
-                if self._arrival is None:
-                    self._arrival = asyncio.get_running_loop().create_future()
+                self._arrival = self._arrival or asyncio.get_running_loop().create_future()
                 await asyncio.shield(self._arrival)
             rest = self._queue.take()
             if self.on_full == "block" and self._queue.count < self.max_pending:
                 self._release()
-            deadline = rest[0].parcel.deadline
-            if deadline is not None and self.channel.now() > deadline:
+            if (deadline := rest[0].parcel.deadline) is not None and self.channel.now() > deadline:
                 self._accepted -= len(rest)
                 self._give_up(rest, "expired")
                 rest = []
