@@ -6,6 +6,5 @@ from .ringtree_kills import killed
 
 
 def test_eight_processes_of_which_two_are_killed_become_whole_again() -> None:
-    report = killed(8, 2)
+    report = killed(8, 2)  # raises if those who live never get a run of events without a gap
     assert len(report["killed"]) == 2
-    assert report["most missed by one"] < report["published meanwhile"] or not report["published meanwhile"]
