@@ -96,7 +96,7 @@ class Dispatch(Template[DispatchSettings]):
     Promises: at most once, and in causal order, whatever links lose, double or reorder; nothing is missing
         while dispatchers live and the hierarchy stays as it is. An event goes down only where somebody wants
         it, and with advertisements it goes nowhere else either. A subscription that is kept gets what came
-        while it was away, once and in order, wherever it is continued.
+        while it was away, once and in order, at the dispatcher that kept it.
     Costs: a message per hop for each subscription that no other covers; a search in the index per event and
         dispatcher; per hop some ten bytes a parcel, and an acknowledgement for all that came in a tenth of a
         second. With advertisements a message per hop for each of those too, and for what they call down.
