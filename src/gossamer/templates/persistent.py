@@ -14,6 +14,7 @@ from gossamer.core.template import DURABLE, Membership
 from gossamer.core.trace import STORED
 from gossamer.core.wire import decode, encode
 from gossamer.overlay.keeper import Keeper
+from gossamer.overlay.record import Record
 from gossamer.overlay.replay import (
     MAX_REPLAYED,
     REPLAY_BYTES,
@@ -81,7 +82,10 @@ class Persistent(TotalOrder[S]):
         """Subscriptions whose applications have no room for more of the history."""
         self._tickets = LOOK
         self._reads: dict[int, Replay] = {}
-        self._writes: dict[int, list[tuple[int, Parcel]]] = {}
+        self._written: int | None = None
+        """Up to which index entries are on disk, while records go there; one lot at a time."""
+        self._writing: list[tuple[int, Parcel]] = []
+        self._asked = 0
 
     def make_keeper(self) -> Keeper:
         return Vault(self.at_hand)
@@ -110,16 +114,24 @@ class Persistent(TotalOrder[S]):
             return
         if self._logged < record.base:
             self._logged, self._count = record.base, record.number
-        self.keeper.logged = self._logged
-        if self._end is None:
+        # what is on its way to the disk is needed still: a node that dies has it from its record
+        self.keeper.logged = self._logged if self._written is None else self._written
+        if self._end is None or self._written is not None:
             return
         if self._end < self._count:
             self._ask(ctx, LOG, self.wishes.setdefault(LOG, Wish(self._end)))
             return
+        before, parcels = self._logged, self._due(council.decided, record)
+        self._append(ctx, before, parcels)
+        self.keeper.logged = before if parcels else self._logged
+
+    def _due(self, decided: int, record: Record) -> list[tuple[int, Parcel]]:
+        """What is decided, here and not in the log; the log has gone so far afterwards."""
         parcels: list[tuple[int, Parcel]] = []
-        while self._logged < council.decided:
+        assert self._end is not None
+        while self._logged < decided:
             index = self._logged + 1
-            if record.entry(index).source and not record.void(index, council.decided):
+            if record.entry(index).source and not record.void(index, decided):
                 if self._count >= self._end + len(parcels):
                     parcel = self.keeper.get(index)
                     if parcel is None:
@@ -127,28 +139,28 @@ class Persistent(TotalOrder[S]):
                     parcels.append((self._count, parcel))
                 self._count += 1
             self._logged = index
-        self.keeper.logged = self._logged
-        self._append(ctx, parcels)
+        return parcels
 
-    def _append(self, ctx: Context, parcels: list[tuple[int, Parcel]]) -> None:
+    def _append(self, ctx: Context, before: int, parcels: list[tuple[int, Parcel]]) -> None:
         if parcels:
             assert self._end is not None
             self._tickets += 1
-            self._writes[self._tickets] = parcels
+            self._written, self._writing = before, parcels
             self._end += len(parcels)
             ctx.append(self._tickets, [encode(parcel) for _, parcel in parcels])
 
     def on_report(self, ctx: Context, report: Report) -> None:
         if isinstance(report, Appended):
-            parcels = self._writes.pop(report.ticket, [])
+            parcels, self._writing, self._written = self._writing, [], None
             if report.error:
                 self.trouble = f"the disk of {ctx.node!r}: {report.error}"
-                self._end = None
+                self._end, self._logged = None, 0  # once it is known what the log has, from the record again
                 ctx.wake("look", 1.0)
                 return
             self.trouble = ""
             for place, parcel in parcels:
                 ctx.note(STORED, place, parcel.stamp.key, parcel.stamp.sequence, self.council.history[1])
+            self._log(ctx)
         elif report.ticket == LOOK:
             self._end = report.end
             self._began = self._began or report.end
@@ -236,9 +248,22 @@ class Persistent(TotalOrder[S]):
             return ctx.server
         return self.council.leader or self.sequencer[1] or self.group.meeting(ctx)
 
+    def _another_seat(self, ctx: Context) -> str | None:
+        """One of the other seats, each in its turn: the leader itself may have to ask."""
+        record = self.council.record
+        others = [node for node, _ in record.seats if node != ctx.node] if record is not None else []
+        if not others:
+            self.trouble = (
+                f"the log of {ctx.node!r} has {self._end} records and {self._count} are acknowledged: "
+                "it was damaged, and no other seat has the rest"
+            )
+            return None
+        self._asked += 1
+        return others[self._asked % len(others)]
+
     def _ask(self, ctx: Context, number: int, wish: Wish) -> None:
         self._paused.discard(number)
-        to = self._keeper_of_history(ctx)
+        to = self._another_seat(ctx) if number == LOG else self._keeper_of_history(ctx)
         ctx.wake("history", 5 * self.settings.repair)
         if to is None:
             return
@@ -278,15 +303,15 @@ class Persistent(TotalOrder[S]):
 
     def _backfill(self, ctx: Context, wish: Wish, parcels: list[tuple[int, Parcel]]) -> None:
         """This node got its seat late: its log begins with what the others have."""
-        if self._end is not None and parcels and parcels[0][0] == self._end:
-            self._append(ctx, parcels)
-        if self._end is not None and self._end >= self._count:
+        if self._written is not None or self._end is None:
+            return
+        if parcels and parcels[0][0] == self._end:
+            self._append(ctx, self._logged, parcels)
+        if self._end >= self._count:
             del self.wishes[LOG]
             self._log(ctx)
         else:
-            wish.next = self._end or 0
-            if parcels:
-                self._ask(ctx, LOG, wish)
+            wish.next = self._end
 
     def deliver(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
         number = parcel.place or 0
