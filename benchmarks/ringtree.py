@@ -86,7 +86,7 @@ class Rings(Witness):
         return {
             "reach": len(self.arrived) / len(living),
             "load": sum(copies * count for copies, count in loads.items()) / max(1, loads.total()),
-            "most": max(loads),
+            "most": max(loads, default=0),
             "delay": float(np.mean(hops)) if hops else 0.0,
             "farthest": max(hops, default=0),
         }

@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.announce.configuration import Reports
-from gossamer.announce.header import Code, decode
+from gossamer.announce.header import Code, Header, decode, encode
 from gossamer.announce.identity import Allotter
 from gossamer.announce.interest import MOST_REPORTED, Collector, Reporter
 from gossamer.announce.interest import decode as decode_report
 from gossamer.announce.plan import REST, planned
+from gossamer.announce.sender import Packet
 from gossamer.announce.survey import Survey
 from gossamer.core.errors import ConfigError, ProtocolError
 from gossamer.core.names import NANOSECONDS, nanoseconds
@@ -131,6 +132,56 @@ def test_one_station_indexes_the_threads_of_applications_that_do_not_know_each_o
     air.at(70, lambda: stocks.announce(found["acme"], b"12"))
     air.run(100)
     assert all(payloads(listener) == [b"rain", b"12"] for listener in listeners)
+
+
+def test_who_has_settled_hears_of_an_indexer_that_comes_later_and_follows_it_alone() -> None:
+    air = Air(AirModel(loss=0.1), seed=4)
+    weather, stocks = (announcing(air, number, refresh=2.0) for number in (1, 2))
+    found = threads(weather, ["oslo"], ["data-1"]) | threads(stocks, ["acme"], ["data-2"])
+    weather.station.index(0, "index", [found["oslo"]])
+    stocks.station.index(0, "index", [found["acme"]])
+    weather.tend()
+    stocks.tend()
+    listener = listening(air, "oslo", "acme")
+    air.run(90)
+    assert (listener.follower.joined, len(listener.follower.followed)) == ({"index"}, 2)
+
+    late, collector = announcing(air, 3, refresh=2.0), Collector()
+    survey = Survey(late.station, collector)
+    late.station.reports = Reports("reports", period=5.0, probability=0.5)
+    late.survey(survey, MEETING, "reports")
+    air.run(100)
+
+    def build() -> None:
+        late.station.index(air.clock.now, "index", survey.threads)
+        late.tend()
+
+    air.at(100, build)
+    air.run(200)
+    assert {thread for _, thread in collector.rows()} == {thread.hex() for thread in found.values()}
+    assert (listener.follower.joined, len(listener.follower.followed)) == ({"index"}, 1)
+    air.at(200, lambda: weather.announce(found["oslo"], b"rain"))
+    air.run(220)
+    assert payloads(listener) == [b"rain"]
+
+
+def test_an_index_that_nobody_describes_is_looked_for_once_and_not_for_ever() -> None:
+    air = Air(seed=4)
+    weather = announcing(air, 1, refresh=2.0)
+    found = threads(weather, ["oslo"], ["data"])
+    weather.station.index(0, "index", [found["oslo"]])
+    weather.tend()
+    listener = listening(air, "oslo")
+    air.run(90)
+    nameless = encode(Header(bytes(16), 1, code=Code.INDEX)) + b"?"
+    air.at(90, lambda: air.send([Packet("index", nameless)]))
+    air.run(100)
+    assert listener.follower.joined == {"index", MEETING}
+    air.run(160)
+    assert listener.follower.joined == {"index"}
+    air.at(160, lambda: air.send([Packet("index", nameless)]))
+    air.run(170)
+    assert listener.follower.joined == {"index"}
 
 
 def test_reports_move_listeners_to_indexes_of_what_they_want_together() -> None:

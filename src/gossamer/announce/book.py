@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 
 import msgspec
@@ -102,15 +103,19 @@ class Book:
         return next((page.reports for page in self._pages.values() if page.reports), None)
 
     def route(self, threads: Iterable[Thread], depth: int, current: Collection[Thread] = ()) -> Route:
-        """Which indexes to follow; of several, one that serves others, too, or is followed already."""
+        """Which indexes to follow; of several, the one with most of the threads, or followed already."""
+        threads = sorted(threads)
+        serves = Counter(index for thread in threads for index in self._listing.get(thread, ()))
         follow: set[Thread] = set()
         relays: set[Thread] = set()
         direct: set[Thread] = set()
         short = False
-        for thread in sorted(threads):
+        for thread in threads:
             at, levels = thread, 0
             while levels < depth and (above := self._listing.get(at)):
-                at = min(above, key=lambda index: (index not in follow, index not in current, index))
+                at = min(
+                    above, key=lambda each: (each not in follow, -serves[each], each not in current, each)
+                )
                 relays.add(at)
                 levels += 1
             short = short or levels < depth

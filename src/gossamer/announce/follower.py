@@ -30,6 +30,8 @@ from gossamer.core.names import nanoseconds
 
 SILENCE = 6.5
 """Refreshes that a followed index may miss: of a network that loses 30 % it is hardly ever silent so long."""
+MOST_STRANGE = 1024
+"""Indexes that a listener remembers to have looked for; of more it looks for the first again."""
 
 
 class FollowerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,7 +43,8 @@ class FollowerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     patience
         Seconds that something told of is waited for; longer than an announcement is repeated.
     discover
-        Seconds that a listener stays at the meeting place to hear of a second level of indexes.
+        Seconds that a listener stays at the meeting place to hear of a second level of indexes, or of an
+        index that it heard and does not know.
     """
 
     depth: int = 1
@@ -100,6 +103,8 @@ class Follower:
         self._fetches: dict[Thread, int] = {}
         self._memberships = Memberships()
         self._since: int | None = None
+        self._strange: dict[Thread, int] = {}
+        """Indexes heard that no page describes: how long their pages are looked for, 0 when given up."""
         self._effects: list[Effect] = []
         self._codes: dict[Code, Callable[[int, Announcement], None]] = {
             Code.DATA: self._data,
@@ -153,9 +158,9 @@ class Follower:
         """A packet came on a joined channel."""
         try:
             header, body = decode(data)
+            if header.code == Code.INDEX:
+                self._hears_index(now, header.thread)
             if self._listens(header.code, header.thread):
-                if header.code == Code.INDEX:
-                    self._indexes[header.thread].heard = now
                 found = self._assembler.put(header, body)
                 if found is not None:
                     self._codes[found.code](now, found)
@@ -163,6 +168,16 @@ class Follower:
             fault = error.field if isinstance(error, ProtocolError) else type(error).__name__
             self.drops[f"refused: {fault}"] += 1
         return self._taken()
+
+    def _hears_index(self, now: int, thread: Thread) -> None:
+        """An index is there, perhaps one that has come since this listener was at the meeting place."""
+        if thread in self._indexes:
+            self._indexes[thread].heard = now
+        elif thread not in self._strange and self.book.page_of(thread) is None:
+            if len(self._strange) >= MOST_STRANGE:
+                del self._strange[next(iter(self._strange))]
+            self._strange[thread] = now + nanoseconds(self.settings.discover)
+            self._discover(now)
 
     def _listens(self, code: Code, thread: Thread) -> bool:
         match code:
@@ -184,6 +199,7 @@ class Follower:
             self._waits_on(thread, progress)
         for thread in [each for each in self._followed if self._silent_at(each) <= now]:
             self._lost(thread)
+        self._strange = {each: until if until > now else 0 for each, until in self._strange.items()}
         if self._reporter is not None:
             self._effects += self._reporter.due(now, self._progress)
         self._replan(now)
@@ -195,6 +211,7 @@ class Follower:
         times = [*self._fetches.values(), *(self._silent_at(each) for each in self._followed)]
         if self._since is not None and self._route.short and not self._missing:
             times.append(self._since + nanoseconds(self.settings.discover))
+        times += [until for until in self._strange.values() if until]
         if self._reporter is not None and self._reporter.wake is not None:
             times.append(self._reporter.wake)
         return min(times, default=None)
@@ -241,6 +258,8 @@ class Follower:
         if self.book.put(found.thread, found.version, page):
             if self._reporter is not None:
                 self._reporter.ask(now, self.book.reports)
+            for thread in [each for each in self._strange if self.book.page_of(each) is not None]:
+                del self._strange[thread]
             self._replan(now)
 
     def _told(self, now: int, thread: Thread, version: int) -> None:
@@ -329,6 +348,7 @@ class Follower:
         if not looking and self._route.short:
             looking = now < (self._since or now) + nanoseconds(self.settings.discover)
             looking = looking and (self._since is not None or not self._indexes)
+        looking = looking or any(self._strange.values())
         if looking and self._since is None:
             self._since = now
             self._memberships.hold(self._meeting, b"discover")
