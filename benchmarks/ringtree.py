@@ -37,7 +37,7 @@ LATENCY = 0.01
 class Rings(Witness):
     """Members that all reach each other in one hop of the same latency."""
 
-    def __init__(self, members: int, seed: int, heartbeat: float) -> None:
+    def __init__(self, members: int, seed: int, heartbeat: float, refresh: float) -> None:
         self.world = World(seed)
         self.members = [f"m{number}" for number in range(members)]
         self.arrived: dict[str, float] = {}
@@ -50,7 +50,7 @@ class Rings(Witness):
         field.model = lambda a, b, like: uniform  # type: ignore[method-assign]
         self.world.spread(field)
         self.world.set(None, NODES, dict.fromkeys(names, ()))
-        settings = {"servers": "s0", "heartbeat": heartbeat, "refresh": 3600.0, "mend": 30.0, "retry": 2.0}
+        settings = {"servers": "s0", "heartbeat": heartbeat, "refresh": refresh, "mend": 30.0, "retry": 2.0}
         self.world.open(CHANNEL, "ringtree", settings)
         self.heartbeat = heartbeat
         self.world.add_witness(self)
@@ -101,7 +101,7 @@ class Rings(Witness):
 
 def measured(members: int, share: float, seed: int) -> dict[str, dict[str, float]]:
     """One world: an event while many are missing, and one after the list was mended."""
-    rings = Rings(members, seed, heartbeat=1.0)
+    rings = Rings(members, seed, heartbeat=1.0, refresh=30.0)
     rings.crash(share)
     without = rings.event()
     rings.run(240.0)
@@ -121,7 +121,7 @@ def mean(runs: list[dict[str, float]]) -> dict[str, float]:
 def large(members: int) -> dict[str, Any]:
     """A large world: what it takes of processor and memory, and whether everybody gets an event."""
     begun = time.process_time()
-    rings = Rings(members, 1, heartbeat=10.0)
+    rings = Rings(members, 1, heartbeat=10.0, refresh=3600.0)
     rings.run(30.0)
     joined = time.process_time()
     event = rings.event()

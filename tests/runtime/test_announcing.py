@@ -123,6 +123,22 @@ async def test_an_indexer_lists_threads_of_applications_that_do_not_know_each_ot
             assert {thread for _, thread in indexer.interest.rows()} == {oslo.id.hex(), acme.id.hex()}
 
 
+async def test_an_indexer_that_comes_last_is_heard_of_and_followed_in_place_of_two_indexes(
+    meeting: str,
+) -> None:
+    async with announcer(meeting) as weather, announcer(meeting) as stocks:
+        oslo, acme = weather.thread("oslo"), stocks.thread("acme")
+        async with Listener(meeting, "oslo", "acme", settings=LISTENS) as listener:
+            await until(lambda: listener.settled and len(listener.follower.followed) == 2)
+            async with Indexer(
+                meeting, period=0.05, probability=1.0, pace=PACE, settings=SETTINGS
+            ) as indexer:
+                await until(lambda: len(indexer.interest) == 1 and len(listener.follower.followed) == 1)
+                assert {thread for _, thread in indexer.interest.rows()} == {oslo.id.hex(), acme.id.hex()}
+                acme.announce(b"12")
+                assert (await listener.next(PATIENCE)).payload == b"12"
+
+
 async def test_what_is_not_read_in_time_is_dropped_oldest_first_and_counted(meeting: str) -> None:
     async with announcer(meeting) as speaker:
         thread = speaker.thread("a")
