@@ -67,9 +67,9 @@ proof-moves: install
 proof-ringtree: install
 	$(BIN)/python -m tests.system.ringtree_kills 32 8
 
-# Reach, load and delay of a ringtree as members fail, beside the model: ringtree.png; then 100 000 members
+# Reach, load and delay of a ringtree as members fail, beside the model: docs/ringtree.png; then 100 000 members
 bench-ringtree: install
-	$(BIN)/python benchmarks/ringtree.py --out ringtree.png
+	$(BIN)/python benchmarks/ringtree.py --out docs/ringtree.png
 	$(BIN)/python benchmarks/ringtree.py --members 100000
 
 # Everything that the pipeline is held to, in one table; e.g. make bench-pipeline PARTS="sweep tiny" ROUNDS=5
