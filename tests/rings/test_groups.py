@@ -9,6 +9,7 @@ import pytest
 from gossamer.core.control import Control
 from gossamer.core.parcel import Parcel
 from gossamer.core.wire import Item
+from gossamer.rings.entrance import Stage
 from gossamer.rings.words import Activate, Close, CloseAck, Ready, SwapAck
 from gossamer.simulator.agents import Publisher
 from gossamer.simulator.checks import Ledger
@@ -154,6 +155,62 @@ def test_who_only_publishes_stays_outside_and_finds_another_entry_when_the_first
     assert ledger.counts.published == 100
     stayed = ledger.channels[CHANNEL].stayed
     assert stayed.delivered == stayed.expected
+
+
+def test_who_left_while_it_was_looking_for_the_group_comes_in_the_next_time() -> None:
+    world = group(1, 12, settings={"survey": 0})
+    at = right(world, 8.0)
+    world.unsubscribe("p12", CHANNEL, 1)
+    world.run(at + 3)
+    number = world.subscribe("p12", CHANNEL)
+    while template(world, "p12").entrance.stage is not Stage.SOUNDING:  # type: ignore[union-attr]
+        world.run(world.now + 0.005)
+    world.unsubscribe("p12", CHANNEL, number)
+    world.run(world.now + 5)
+    assert template(world, "p12").entrance.entry is None  # type: ignore[union-attr]
+    world.subscribe("p12", CHANNEL)
+    right(world, world.now + 3)
+    assert len(members(world)) == 12
+
+
+def test_a_publisher_outside_that_begins_to_listen_comes_in() -> None:
+    world = group(1, 12, settings={"survey": 0, "beat": 0.05})
+    at = right(world, 8.0)
+    world.unsubscribe("p12", CHANNEL, 1)
+    world.run(at + 3)
+    Publisher(world, "p12", CHANNEL, rate=10.0, start=at + 3, end=at + 30)
+    world.run(at + 8)
+    assert template(world, "p12").entrance.entry is not None  # type: ignore[union-attr]
+    world.subscribe("p12", CHANNEL)
+    right(world, world.now + 3)
+    assert len(members(world)) == 12
+
+
+def test_a_link_that_comes_to_a_peer_that_gets_everything_already_only_announces() -> None:
+    world = group(4, 30, settings={"survey": 0})
+    at = right(world, 8.0)
+    Publisher(world, "p01", CHANNEL, rate=10.0, start=at, end=at + 5)
+    world.run(at + 15)  # what came lately has been forgotten: nothing but the crash changes modes
+    inside = dict(members(world))
+    secondary = 0
+    for victim in ("p07", "p15", "p23"):
+        around = [
+            line[0].name
+            for line in (inside[victim].position.rings[0].left, inside[victim].position.rings[0].right)
+        ]
+        supplied = {
+            name: any(
+                link.supplies for other, link in inside[name].spreading.links.items() if other != victim
+            )
+            for name in around
+        }
+        world.crash(victim)
+        right(world, world.now)
+        for name, other in (around, around[::-1]):
+            assert inside[name].spreading.links[other].wanted is not supplied[name]
+            assert inside[other].spreading.links[name].eager is not supplied[name]
+            secondary += supplied[name]
+    assert 0 < secondary < 6
 
 
 def test_a_crash_costs_no_parcel_of_a_transmission(  # every link carries every parcel, or word of it

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gossamer.core.names import NANOSECONDS
 from gossamer.rings.modes import PeerLink
 from gossamer.rings.settings import MultiringSettings
@@ -35,6 +37,45 @@ def test_the_receiver_switches_to_secondary_below_four_of_six_and_back() -> None
     assert not link.wanted
     assert [link.came(True, 4, 6) for _ in range(4)] == [False, False, False, True]
     assert link.wanted
+
+
+def test_a_young_link_is_judged_as_soon_as_the_next_ones_cannot_change_it() -> None:
+    link = PeerLink(0)
+    assert [link.came(False, 4, 6) for _ in range(3)] == [False, False, True]
+    assert not link.wanted
+    late = PeerLink(0, wanted=False)
+    assert [late.came(True, 4, 6) for _ in range(4)] == [False, False, False, True]
+    assert late.wanted
+
+
+def test_who_sends_in_vain_on_a_secondary_link_is_told_again_but_not_for_each_parcel() -> None:
+    ctx, peer = FakeContext("b"), spreading("a", "c")
+    peer.links["c"].wanted = False
+    ctx.now = NANOSECONDS
+    for sequence in (1, 2):
+        peer.take(ctx, parcel("s", sequence, sequence), "a")
+    ctx.clear()
+    for sequence in (1, 2):
+        peer.take(ctx, parcel("s", sequence, sequence), "c")
+    assert ctx.sent() == [("c", SetMode(False))]
+
+
+@pytest.mark.parametrize(("lag", "waits"), [(0.01, (0.1, 0.11)), (0.3, (0.3, 0.5)), (0.9, (0.9, 1.0))])
+def test_a_peer_learns_how_far_parcels_are_behind_word_of_them(
+    lag: float, waits: tuple[float, float]
+) -> None:
+    ctx, peer = FakeContext("b"), spreading("a", "c", grace=0.1, retry=0.5)
+    for sequence in range(1, 40):
+        ctx.clear()
+        one = parcel("s", sequence, sequence)
+        peer.announcement(ctx, Announce((id_of(one),)), "c")
+        wait = (ctx.woken()["fetch"] - ctx.now) / NANOSECONDS
+        ctx.now += round(lag * NANOSECONDS)
+        peer.take(ctx, one, "a")
+        ctx.now += NANOSECONDS
+        peer.fetch(ctx)
+        assert not any(isinstance(what, Request) for _, what in ctx.sent())
+    assert waits[0] <= wait <= waits[1]
 
 
 def test_a_parcel_goes_on_to_all_but_where_it_came_from_and_only_once() -> None:
@@ -71,7 +112,7 @@ def test_an_announced_parcel_is_requested_when_no_primary_link_has_brought_it() 
     peer.announcement(ctx, Announce((id_of(one),)), "c")
     assert ctx.sent() == []
     ctx.now = ctx.woken()["fetch"]
-    assert ctx.now == round(SETTINGS.grace * NANOSECONDS)
+    assert ctx.now == round(2 * SETTINGS.retry * NANOSECONDS)
     peer.fetch(ctx)
     assert ctx.sent() == [("c", Request((id_of(one),)))]
 
@@ -100,13 +141,19 @@ def test_without_a_primary_link_it_is_requested_at_once_and_then_from_others() -
     assert ctx.sent()[-1] == ("a", Request((id_of(one),)))
 
 
-def test_a_congested_neighbour_is_told_and_who_stands_behind_it_gets_the_parcel() -> None:
+def test_a_congested_neighbour_and_who_stands_behind_it_are_told_and_get_what_they_lack() -> None:
     ctx, peer = FakeContext("b"), spreading("a", "c")
     peer.links["c"].congested = True
     peer.reached(("a", "c"), ("d",))
     one = parcel("s")
     peer.take(ctx, one, "a")
-    assert ctx.sent() == [("d", one), ("c", Announce((id_of(one),)))]
+    assert ctx.sent() == [("c", Announce((id_of(one),))), ("d", Announce((id_of(one),)))]
+    behind = spreading("c", "e")  # it hears of it over its backup link, and asks at once
+    far = FakeContext("d")
+    behind.announcement(far, Announce((id_of(one),)), "b")
+    assert far.sent() == [("b", Request((id_of(one),)))]
+    peer.request(ctx, Request((id_of(one),)), "d")
+    assert ctx.sent()[-1] == ("d", one)
 
 
 def test_an_expired_parcel_is_not_sent_on_request() -> None:

@@ -135,8 +135,10 @@ class Entrance:
             self.joining.between(ctx, 0, *self.finding.sides(nearest))
             trip = self.finding.near[nearest.person.name] / NANOSECONDS
             ctx.wake("enter", 2 * self.settings.retry + 4 * trip)
-        else:
+        elif self.publishes:
             self._enter_by(ctx, nearest)
+        else:
+            self.stage = Stage.OUTSIDE  # nobody here wants anything any more
 
     # inside
 
@@ -219,7 +221,8 @@ class Entrance:
         if ctx.now - link.heard > nanoseconds(self.settings.silence):
             self.lose_entry(ctx)
         else:
-            self.finding.begin()
+            if self.stage is Stage.OUTSIDE:  # else what was measured on the way in would be forgotten
+                self.finding.begin()
             self.finding.ping(ctx, self.entry)
             ctx.wake("beat", self.settings.beat)
 

@@ -136,7 +136,7 @@ class Finding:
             self.entries[sender] = pong.person
             self.near[sender] = ctx.now - at
             self.pongs[sender] = pong
-        return len(self.near) == len(self._sent)
+        return len(self.near) == len({name for name, _ in self._sent.values()})
 
     @property
     def nearest(self) -> Pong | None:

@@ -1,7 +1,7 @@
 """Primary and secondary: who is sent parcels at once, and who is told of them first (seed 004, 5.3.3).
 
-A link is two one-way links, each with a mode. It begins as primary; the receiver decides, from how many of
-the last few parcels that came by it were new.
+A link is two one-way links, each with a mode. It begins as primary, unless the receiver gets parcels by
+another one already; the receiver decides, from how many of the last few that came by it were new.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ class PeerLink:
         Whether parcels are sent to it at once: the mode of the link from here.
     wanted
         Whether it was asked to send at once: the mode of the link to here, as this peer has set it.
+    asked
+        When it was last told so.
     congested
         Whether it does not take what is sent fast enough.
     told
@@ -29,6 +31,7 @@ class PeerLink:
     __slots__ = (
         "_count",
         "_recent",
+        "asked",
         "compared",
         "congested",
         "eager",
@@ -39,28 +42,33 @@ class PeerLink:
         "wanted",
     )
 
-    def __init__(self, heard: int) -> None:
+    def __init__(self, heard: int, wanted: bool = True) -> None:
         self.heard = heard
-        self.said = 0
+        self.said = self.asked = 0
         self.proven = False
-        self.eager = self.wanted = True
+        self.eager, self.wanted = True, wanted
         self.congested = False
         self.told: dict[int, object] = {}
         self.compared: dict[int, object] = {}
         self._recent = self._count = 0
 
-    def came(self, new: bool, x: int, y: int, unasked: bool = False) -> bool:
-        """Something came by the link, new or not; whether the other side has to be told its mode.
+    def came(self, new: bool, x: int, y: int) -> bool:
+        """Something came by the link, new or not; whether that changes the mode that is right.
 
-        Primary is right if at least x of the last y were new. ``unasked`` is a parcel that a secondary link
-        would have announced first: if that goes on, the word that it is one was lost.
+        Primary is right if at least x of the last y were new. A link that has not carried y yet is judged as
+        soon as the others can no longer change it.
         """
         self._recent = (self._recent << 1 | new) & ((1 << y) - 1)
-        self._count += 1
-        if self._count < y:
+        self._count = min(self._count + 1, y)
+        fresh = self._recent.bit_count()
+        if fresh < x and self._count - fresh <= y - x:
             return False
-        primary = self._recent.bit_count() >= x
-        if primary == self.wanted:
-            return unasked and not primary and self._count % y == 0
+        primary = fresh >= x
+        changed = primary != self.wanted
         self.wanted = primary
-        return True
+        return changed
+
+    @property
+    def supplies(self) -> bool:
+        """Whether parcels come by this link at once, and new ones lately."""
+        return self.wanted and self._recent > 0

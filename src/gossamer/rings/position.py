@@ -73,19 +73,24 @@ class Position:
         ``fresh`` is one that has just come to the group, and wants only so many nanoseconds of the past.
         """
         spreading, links = self.spreading, self.spreading.links
+        staying = {person.name for ring in self.rings for person in ring.neighbours}
+        primary = not any(link.supplies for name, link in links.items() if name in staying)
         hops: dict[str, None] = {}
         for level, ring in enumerate(self.rings):
             near = [person.name for person in ring.neighbours]
             new = [name for name in near if name not in spreading.hops]
             for name in near:
                 if name not in links:
-                    links[name] = PeerLink(ctx.now - self._silence + self._trial)
+                    links[name] = PeerLink(ctx.now - self._silence + self._trial, primary)
                 if name in new and name not in hops:
                     spreading.recall(ctx, name, past if name == fresh else None)
                 hops[name] = None
             if new:
                 ctx.send(new, self.beat(level, GREETING))
                 ctx.send([name for name in near if name not in new], self.beat(level, REGULAR))
+            for name in new:
+                if not links[name].wanted:
+                    spreading.ask_mode(ctx, name)
         for name in [each for each in links if each not in hops]:
             del links[name]
         if tuple(hops) != spreading.hops or spreading.detours:

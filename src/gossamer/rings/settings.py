@@ -19,8 +19,8 @@ class MultiringSettings(Settings, frozen=True):
     fresh, of_last
         A link is primary if at least ``fresh`` of the ``of_last`` parcels that came by it last were new.
     grace
-        Seconds that an announced parcel may still come by a primary link before it is requested; 0 requests
-        at once, which is faster where links fail and sends more parcels twice.
+        Seconds that an announced parcel may still come by a primary link before it is requested, at least;
+        peers learn to wait longer where parcels lag behind word of them, up to twice ``retry``.
     retry
         Seconds until what was not answered is said again.
     beat

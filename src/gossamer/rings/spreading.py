@@ -15,6 +15,7 @@ from gossamer.core.parcel import Parcel
 from gossamer.core.seen import Seen
 from gossamer.core.trace import EXPIRED
 from gossamer.rings.modes import PeerLink
+from gossamer.rings.patience import Patience
 from gossamer.rings.settings import MultiringSettings
 from gossamer.rings.store import Store, id_of
 from gossamer.rings.words import MAX_IDS, Announce, Id, Request, SetMode
@@ -27,11 +28,11 @@ MAX_TRIES = 8
 class Wanted:
     """A parcel that was announced and is not here: who has it, when to ask, and how often that was done."""
 
-    __slots__ = ("due", "sources", "tries")
+    __slots__ = ("due", "since", "sources", "tries")
 
-    def __init__(self, source: str, due: int) -> None:
+    def __init__(self, source: str, since: int, due: int) -> None:
         self.sources = [source]
-        self.due = due
+        self.since, self.due = since, due
         self.tries = 0
 
 
@@ -43,7 +44,7 @@ class Spreading:
     hops
         Names of those that parcels go to: the neighbours in all rings, in order.
     detours
-        For congested neighbours those behind them, whom parcels go to instead.
+        For congested neighbours those behind them: they are told of parcels, and ask for what they lack.
     figures
         Parcels that came, by whether they were new, and their bytes; announcements, requests.
     """
@@ -57,7 +58,8 @@ class Spreading:
         self.plain = True
         """Whether all links from here are primary and none is congested."""
         self._x, self._y = settings.fresh, settings.of_last
-        self._grace, self._retry = nanoseconds(settings.grace), nanoseconds(settings.retry)
+        self._retry = nanoseconds(settings.retry)
+        self._patience = Patience(nanoseconds(settings.grace), 2 * self._retry)
         self._recall = nanoseconds(settings.recall)
         self._wanted: dict[Id, Wanted] = {}
         self._due: int | None = None
@@ -73,11 +75,15 @@ class Spreading:
 
     def take(self, ctx: Context, parcel: Parcel, sender: str) -> bool:
         """A parcel from another peer: pass it on, if it is new."""
-        size = parcel.size
+        size = len(parcel.body)
         new = parcel.stamp.node != ctx.node and self.seen.add(parcel.stamp)
         asked = self._wanted.pop(id_of(parcel), None) if self._wanted else None
         if asked is None or sender not in asked.sources:
-            self._count(ctx, sender, new, unasked=True)
+            self._count(ctx, sender, new)
+            if not new:
+                self._unasked(ctx, sender)
+        if asked is not None and new and sender not in asked.sources:
+            self._patience.came(ctx.now - asked.since)
         for name in asked.sources[asked.tries :] if asked is not None else ():
             self._count(ctx, name, False)  # it was announced, and came by another link in time
         if not new:
@@ -105,7 +111,8 @@ class Spreading:
         if later:
             self.announced += len(later)
             for name in later:
-                links[name].said = now
+                if name in links:
+                    links[name].said = now
             ctx.send(later, Announce((key,)))
 
     def _split(self, sender: str | None) -> tuple[list[str], list[str]]:
@@ -115,14 +122,26 @@ class Spreading:
             if name != sender:
                 link = self.links[name]
                 (at_once if link.eager and not link.congested else later).append(name)
-        at_once += [name for name in self.detours if name != sender and name not in self.hops]
+        later += [name for name in self.detours if name != sender and name not in self.hops]
         return at_once, later
 
-    def _count(self, ctx: Context, name: str, new: bool, unasked: bool = False) -> None:
+    def _count(self, ctx: Context, name: str, new: bool) -> None:
         """Something came by a link, new or not: the other side is told if that changes the link's mode."""
         link = self.links.get(name)
-        if link is not None and link.came(new, self._x, self._y, unasked):
-            ctx.send(name, SetMode(link.wanted))
+        if link is not None and link.came(new, self._x, self._y):
+            self.ask_mode(ctx, name)
+
+    def _unasked(self, ctx: Context, name: str) -> None:
+        """Something came in vain by a link that should announce it: the word that it should was lost."""
+        link = self.links.get(name)
+        if link is not None and not link.wanted and ctx.now - link.asked > self._retry:
+            self.ask_mode(ctx, name)
+
+    def ask_mode(self, ctx: Context, name: str) -> None:
+        """Tell the other side of a link which mode is wanted."""
+        link = self.links[name]
+        link.asked = ctx.now
+        ctx.send(name, SetMode(link.wanted))
 
     # announcements
 
@@ -144,7 +163,7 @@ class Spreading:
             elif key[0] == ctx.node or self.seen.has(key):
                 self._count(ctx, sender, False)
             elif len(self._wanted) < MAX_WANTED:
-                wanted = self._wanted[key] = Wanted(sender, ctx.now + self._grace)
+                wanted = self._wanted[key] = Wanted(sender, ctx.now, ctx.now + self._patience.now)
                 if alone or link is None:
                     ask.append(key)
                     wanted.tries, wanted.due = 1, ctx.now + self._retry

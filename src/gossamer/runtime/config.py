@@ -16,6 +16,7 @@ from gossamer.core.names import Role
 from gossamer.links.binding import Binding, problems
 from gossamer.overlay.monitor import MonitorSettings
 from gossamer.overlay.requests import RegistrySettings
+from gossamer.runtime.bandwidth import BandwidthSettings
 from gossamer.transports.base import HIGH_WATER
 
 Seconds = Annotated[float, Meta(gt=0, le=3600)]
@@ -92,6 +93,8 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         go there as Parquet. Empty archives nothing.
     registry, monitor
         Settings of the node's registry, and of how backbone nodes watch each other.
+    bandwidth
+        How a peer finds out what it can send.
     trust
         Whose template packages the node loads.
     bind
@@ -117,6 +120,7 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: Limits = Limits()
     registry: RegistrySettings = RegistrySettings()
     monitor: MonitorSettings = MonitorSettings()
+    bandwidth: BandwidthSettings = BandwidthSettings()
     trust: TrustConfig = TrustConfig()
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import ctypes
 import logging
 import os
 import random
@@ -17,7 +15,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from gossamer import catalog
-from gossamer.core.context import REGION
+from gossamer.core.context import BANDWIDTH, REGION
 from gossamer.core.engine import Engine
 from gossamer.core.errors import (
     BadAddress,
@@ -38,6 +36,7 @@ from gossamer.links.selector import Selector
 from gossamer.overlay.directory import Directory
 from gossamer.overlay.monitor import monitor
 from gossamer.overlay.registry import Registry
+from gossamer.runtime.bandwidth import Bandwidth
 from gossamer.runtime.channel import Channel
 from gossamer.runtime.config import Limits, NodeConfig, TrustConfig, check_bindings
 from gossamer.runtime.dialing import Dialer, Opener
@@ -53,28 +52,14 @@ from gossamer.security.package import Trust
 from gossamer.transports.base import Listener, Transport
 
 log = logging.getLogger("gossamer")
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-KEPT_MEMORY = 32 * 1024 * 1024
-"""Bytes that a process keeps free for the next parcels instead of giving them back."""
 T = TypeVar("T")
 
 TRACE_FLUSH = 5.0
 """Seconds after which rows of the trace are written even if their segment is not full."""
 
 
-def keep_memory() -> None:
-    """Let the C library keep what parcels take: to give it back and get it again, page by page, costs more
-    than all copies of them. Where the library has no such setting nothing happens.
-    """
-    with contextlib.suppress(OSError, AttributeError):
-        mallopt = ctypes.CDLL(None).mallopt
-        for setting in (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD):
-            mallopt(setting, KEPT_MEMORY)
-
-
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """``asyncio.run`` on uvloop where it is installed, in a process that keeps the memory of its parcels."""
-    keep_memory()
+    """``asyncio.run`` on uvloop where it is installed."""
     try:
         import uvloop
     except ImportError:
@@ -199,6 +184,7 @@ class Node:
         host.neighbours.opener = Opener(host.neighbours, self._reach.link)
         if self.config.role in (Role.BACKBONE, Role.PEER):
             host.dialer = Dialer(host, self._reach.link)
+        self._bandwidth = Bandwidth(host, config.bandwidth)
         self.packages.start(host)
         try:
             await self._start(self._host)
@@ -321,6 +307,8 @@ class Node:
             host.do(host.engine.run(host.now(), entry))
             made = codecs.named(codec) if isinstance(codec, str) else codec
             channel = self._channels[name] = Channel(host, entry, linger, wishes, made)
+            if BANDWIDTH in self.templates[entry.template].watches:
+                self._bandwidth.begin()
         if reliability is not None:
             channel.refuse(f"reliability={reliability}")
         return channel
