@@ -50,7 +50,10 @@ def main() -> None:
     for name in given.parts or PARTS:
         loads.append(os.getloadavg()[0])
         console.print(f"measuring {name}; load of the machine before it {loads[-1]:.1f}")
-        figures += PARTS[name](given)
+        found = PARTS[name](given)
+        figures += found
+        for each in found:  # whoever stops it has what was measured so far
+            console.print(f"  {each.what}: {each.said}")
     if given.json:
         rows = [{**msgspec.structs.asdict(each), "verdict": each.verdict} for each in figures]
         print(msgspec.json.encode(rows).decode())
@@ -64,11 +67,10 @@ def _table(figures: list[Figure], load: float) -> Table:
     table.columns[2].justify = "right"
     last = ""
     for each in figures:
-        value = f"{each.value:,.0f}" if each.value >= 1000 else f"{each.value:.3g}"
         style = "bold red" if each.verdict == "missed" else ""
         part = each.part if each.part != last else ""
         last = each.part
-        table.add_row(part, each.what, f"{value} {each.unit}".strip(), each.target, each.verdict, style=style)
+        table.add_row(part, each.what, each.said, each.target, each.verdict, style=style)
     return table
 
 

@@ -12,6 +12,7 @@ import statistics
 import tempfile
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,20 +46,20 @@ where first <> wanted
 
 def write_traces(folder: Path, rows: int) -> None:
     """Whole traces of eight nodes, with a few numbers left out."""
-    each = rows // NODES
-    for number in range(NODES):
-        name = f"node-{number}"
-        place = folder / "run=bench"
-        place.mkdir(parents=True, exist_ok=True)
-        segments = -(-each // SEGMENT_ROWS)
-        for segment in range(segments):
-            begin = segment * SEGMENT_ROWS
-            table = _rows(name, begin, min(SEGMENT_ROWS, each - begin), number < PLANTED)
-            pq.write_table(
-                table, place / f"{name}-{segment + 1:06d}.parquet", row_group_size=SEGMENT_ROWS, **FORM
-            )
-        end = {"name": name, "segments": segments, "rows": each}
-        (place / f"{name}.json").write_text(json.dumps(end))
+    (folder / "run=bench").mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(2) as pool:
+        list(pool.map(_write_node, [folder / "run=bench"] * NODES, range(NODES), [rows // NODES] * NODES))
+
+
+def _write_node(place: Path, number: int, rows: int) -> None:
+    name = f"node-{number}"
+    segments = -(-rows // SEGMENT_ROWS)
+    for segment in range(segments):
+        begin = segment * SEGMENT_ROWS
+        table = _rows(name, begin, min(SEGMENT_ROWS, rows - begin), number < PLANTED)
+        file = place / f"{name}-{segment + 1:06d}.parquet"
+        pq.write_table(table, file, row_group_size=SEGMENT_ROWS, **FORM)
+    (place / f"{name}.json").write_text(json.dumps({"name": name, "segments": segments, "rows": rows}))
 
 
 def _rows(node: str, begin: int, count: int, planted: bool) -> pa.Table:
@@ -109,13 +110,15 @@ def by_duckdb(place: str) -> int:
 
 def measure(millions: list[int], rounds: int) -> list[Figure]:
     """Seconds and memory of both at each size, and how the kernel's grow; the largest is measured once."""
+    traces = {million: tempfile.TemporaryDirectory(prefix="gossamer-bench-") for million in sorted(millions)}
+    for million, place in traces.items():  # while there is only one process: it is forked
+        write_traces(Path(place.name), million * MILLION)
     spark = session("local[2]")
     spark.range(2).mapInArrow(lambda batches: batches, "id long").count()  # workers are warm, as DuckDB is
     figures: list[Figure] = []
     before: tuple[int, float] | None = None
-    for million in sorted(millions):
-        with tempfile.TemporaryDirectory(prefix="gossamer-bench-") as place:
-            write_traces(Path(place), million * MILLION)
+    for million, kept in traces.items():
+        with kept as place:
             took, peaks = _both(spark, place, 1 if million >= LARGE else rounds)
         name = f"{million} M rows"
         figures += [

@@ -25,6 +25,11 @@ class Figure(msgspec.Struct, frozen=True):
     most: float | None = None
 
     @property
+    def said(self) -> str:
+        value = f"{self.value:,.0f}" if self.value >= 1000 else f"{self.value:.3g}"
+        return f"{value} {self.unit}".strip()
+
+    @property
     def target(self) -> str:
         bounds = (("≥", self.least), ("≤", self.most))
         return " ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)

@@ -31,6 +31,7 @@ one would have read.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -185,45 +186,42 @@ class HistoryStreamReader(_HistoryOptions, DataSourceStreamReader, SupportsTrigg
 
 
 class TraceReader(DataSourceReader):
-    """Complete segments of traces; a partition has files of one run."""
+    """Complete segments of traces."""
 
     def __init__(self, path: str, schema: StructType) -> None:
         self.path = path
         self.columns = schema.names
 
     def partitions(self) -> Sequence[InputPartition]:
-        groups: list[tuple[str, list[str]]] = []
-        room = 0
-        for file in sorted(Path(self.path).rglob("*.parquet")):
-            if file.name.startswith("."):
-                continue
-            run = file.parent.name.removeprefix("run=")
-            size = file.stat().st_size
-            if not groups or groups[-1][0] != run or size > room:
-                groups.append((run, []))
-                room = TASK_BYTES
-            groups[-1][1].append(str(file))
-            room -= size
-        return [InputPartition(group) for group in groups]
+        found = sorted(Path(self.path).rglob("*.parquet"))
+        files = [(str(file), file.stat().st_size) for file in found if not file.name.startswith(".")]
+        return [InputPartition(share) for share in shares(files, os.cpu_count() or 1)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        run, files = partition.value
         wanted = [name for name in self.columns if name != "run"]
         texts = [name for name in wanted if TRACE_SCHEMA.field(name).type == pa.string()]
-        for file in files:
+        for file in partition.value:
+            run = pa.array([Path(file).parent.name.removeprefix("run=")] * BATCH_ROWS)
             try:
                 with pq.ParquetFile(file, read_dictionary=texts) as opened:
-                    for batch in opened.iter_batches(BATCH_ROWS, columns=wanted):
-                        yield _with_run(batch, run, self.columns)
+                    for batch in opened.iter_batches(BATCH_ROWS, columns=wanted, use_threads=False):
+                        columns = {**dict(zip(wanted, batch.columns, strict=True)), "run": run[: len(batch)]}
+                        arrays = [_plain(columns[name]) for name in self.columns]
+                        yield pa.RecordBatch.from_arrays(arrays, self.columns)
             except (OSError, pa.ArrowException) as error:
                 raise StorageError(file, f"a segment of a trace cannot be read: {error}") from error
 
 
-def _with_run(batch: pa.RecordBatch, run: str, columns: list[str]) -> pa.RecordBatch:
-    """The columns that are wanted, as Spark takes them."""
-    here = pa.DictionaryArray.from_arrays(pa.nulls(len(batch), pa.int32()).fill_null(0), [run])
-    arrays = [_plain(here if name == "run" else batch.column(name)) for name in columns]
-    return pa.RecordBatch.from_arrays(arrays, columns)
+def shares(files: Sequence[tuple[str, int]], cores: int) -> list[list[str]]:
+    """Files for tasks of about TASK_BYTES each, as many for one core as for another."""
+    total = sum(size for _, size in files)
+    tasks = min(cores * -(-total // (cores * TASK_BYTES)), len(files))
+    shares: list[list[str]] = [[] for _ in range(tasks)]
+    before = 0
+    for file, size in files:
+        shares[min(before * tasks // max(total, 1), tasks - 1)].append(file)
+        before += size
+    return [share for share in shares if share]
 
 
 def _plain(column: pa.Array) -> pa.Array:

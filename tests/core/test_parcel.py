@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.core.errors import ProtocolError
-from gossamer.core.parcel import MAX_EVENTS, Parcel, PickedHeader
+from gossamer.core.parcel import LARGE, MAX_EVENTS, Parcel, PickedHeader, make_body
 from gossamer.core.wire import decode, encode
 from gossamer.testing.fake import answer, notary, parcel
 
@@ -87,3 +87,24 @@ def test_of_feedback_nothing_can_be_left_out() -> None:
     fields = (header.channel, header.stamp, header.sent, header.split, header.wishes, header.answers, ())
     with pytest.raises(ProtocolError, match="picks"):
         decode(encode(Parcel(PickedHeader(*fields, b"\x80"), whole.body)))
+
+
+@given(st.lists(st.integers(0, 70_000), min_size=1, max_size=20))
+def test_a_body_of_large_payloads_has_the_same_bytes_and_holds_those_payloads(
+    sizes: list[int],
+) -> None:
+    payloads = [bytes(size) for size in sizes]
+    body, split = make_body(payloads, [])
+    assert (body.whole, split) == (msgspec.msgpack.encode(payloads), 0)
+    assert body.size == len(body.whole) == len(body.view)
+    if min(sizes) >= LARGE:
+        assert all(any(each is piece for piece in body.pieces) for each in payloads)
+    with_attributes, split = make_body(payloads, [{"x": 1}] * len(payloads))
+    assert with_attributes.whole == msgspec.msgpack.encode([{"x": 1}] * len(payloads)) + body.whole
+    assert with_attributes.whole[split:] == body.whole
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 40])
+def test_a_list_of_any_length_is_encoded_as_msgpack_has_it(count: int) -> None:
+    payloads = [bytes(LARGE)] * count
+    assert make_body(payloads, [])[0].whole == msgspec.msgpack.encode(payloads)

@@ -353,7 +353,7 @@ def test_deep_nesting_is_refused(nest: bytes) -> None:
 
 
 def test_a_number_of_events_over_the_limit_is_refused() -> None:
-    body, _ = make_body([b""] * (MAX_EVENTS + 1), [])
+    body = make_body([b""] * (MAX_EVENTS + 1), [])[0].whole
     stamp = parcel("a").stamp
     too_many = msgspec.structs.replace(stamp, count=MAX_EVENTS + 1)
     error = refused(frame(PARCEL, msgspec.msgpack.encode(Header(1, too_many, 0, 0)), body))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,14 @@ def test_the_first_session_writes_the_archive_and_the_next_uses_it(tmp_path: Pat
     assert using(java.archive_flags(real, tmp_path / "cache")) == [
         f"-XX:SharedArchiveFile={str(new).removesuffix('.new')}"
     ]
+
+
+def test_another_spark_has_another_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java checks where classes came from, says nothing and starts slowly if it was elsewhere."""
+    real = Java(installed(tmp_path / "java", "17.0.1"), "17.0.1")
+    here = writing(java.archive_flags(real, tmp_path / "cache"))
+    monkeypatch.setattr(java, "find_spec", lambda name: ModuleSpec(name, None, origin="elsewhere"))
+    assert writing(java.archive_flags(real, tmp_path / "cache")) != here
 
 
 def test_an_archive_still_being_written_is_left_alone(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from gossamer.storage.archive import Archive
 from gossamer.storage.log import Log
 from gossamer.traces.writer import read
 from pyspark_gossamer import DefaultSource
+from pyspark_gossamer.source import TASK_BYTES, shares
 
 from .frames import CHANNEL, Source, folder_of
 
@@ -102,6 +103,20 @@ def test_an_option_that_cannot_be_is_named(folder: Path, options: dict[str, str]
         with pytest.raises(ConfigError) as caught:
             opened.streamReader(StructType())
     assert caught.value.key == key
+
+
+@pytest.mark.parametrize(("size", "tasks"), [(1, 2), (TASK_BYTES // 20, 2), (TASK_BYTES // 4, 10)])
+def test_every_core_gets_as_many_tasks_of_traces_that_take_alike(size: int, tasks: int) -> None:
+    files = [(f"{number}", size) for number in range(40)]
+    found = shares(files, cores=2)
+    assert [len(share) for share in found] == [40 // tasks] * tasks
+    assert [name for share in found for name in share] == [name for name, _ in files]
+
+
+def test_no_task_of_traces_is_empty() -> None:
+    assert shares([], cores=2) == []
+    assert shares([("a", 5)], cores=8) == [["a"]]
+    assert shares([("a", 0), ("b", 9 * TASK_BYTES), ("c", 0)], cores=2) == [["a", "b"], ["c"]]
 
 
 # with Spark

@@ -437,6 +437,7 @@ async def test_a_stalled_peer_loses_only_its_own_parcels_and_they_are_counted() 
                 assert len(await take(good, 1)) == 1
             for _ in range(20):
                 await channels[0].publish(bytes(60_000))
+                channels[0].flush()  # each in a parcel of its own: parcels are what is counted
             await take(good, 20)
             assert good.delivered == probes + sent + 20
             assert link_of(middle, "stuck").stalled

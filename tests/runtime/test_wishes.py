@@ -340,7 +340,7 @@ async def test_a_transaction_that_does_not_fit_a_parcel_is_refused_as_a_whole() 
         async with channel.subscribe() as events:
             together = channel.transaction()
             for _ in range(2):
-                together.publish(bytes(40_000))
+                together.publish(bytes(200_000))
             with pytest.raises(TooLarge, match="transaction"):
                 await together.__aexit__(None, None, None)
             await channel.publish(b"next")

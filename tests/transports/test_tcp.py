@@ -6,13 +6,14 @@ import asyncio
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.core.errors import ProtocolError
 from gossamer.core.wire import MAX_BODY, MAX_HEADER, Framer
 from gossamer.testing.party import Party, frame
 from gossamer.transports.base import host_and_port
+from gossamer.transports.stream import Intake
 from gossamer.transports.tcp import TcpTransport
 
 FRAMES = [frame(1), frame(2, 40), frame(3), frame(4, 23)]
@@ -103,3 +104,26 @@ async def test_closing_gives_up_on_an_end_that_never_reads(party: Party, monkeyp
         near.connection.send(frame(number, 256 * 1024))
     await near.connection.close()
     assert near.losses == [None]
+
+
+@given(st.lists(st.integers(20, 300_000), min_size=1, max_size=8), st.integers(1, 200_000))
+@settings(max_examples=30, deadline=None)
+def test_frames_are_cut_out_of_whatever_pieces_a_stream_comes_in(sizes: list[int], step: int) -> None:
+    sent = [frame(number, size) for number, size in enumerate(sizes)]
+    stream, intake, came = b"".join(sent), Intake(), []
+    while stream:
+        room = intake.room
+        assert room, "there is always room to read"
+        count = min(len(room), step, len(stream))
+        room[:count], stream = stream[:count], stream[count:]
+        came += intake.filled(count)
+    assert came == sent
+    assert intake.error is None
+
+
+def test_good_frames_before_a_broken_place_are_handed_out() -> None:
+    good, intake = frame(1), Intake()
+    both = good + b"nonsense that is long enough"
+    intake.room[: len(both)] = both
+    assert intake.filled(len(both)) == [good]
+    assert intake.error is not None

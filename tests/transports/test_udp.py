@@ -10,7 +10,7 @@ import pytest
 from gossamer.core.errors import BadAddress
 from gossamer.testing.party import Party, frame
 from gossamer.transports.base import host_and_port
-from gossamer.transports.datagram import BEST_DATAGRAM, GOODBYE, MAX_DATAGRAM
+from gossamer.transports.datagram import BEST_DATAGRAM, GOODBYE, LARGEST
 from gossamer.transports.udp import UdpListener, UdpTransport
 
 
@@ -38,7 +38,7 @@ async def heard(raw: socket.socket) -> bytes:
 async def test_a_connection_says_what_it_carries(party: Party):
     near, far = await party.pair()
     for each in (near.connection, far.connection):
-        assert (each.reliable, each.max_frame, each.best_frame) == (False, MAX_DATAGRAM, BEST_DATAGRAM)
+        assert (each.reliable, each.max_frame, each.best_frame) == (False, LARGEST, BEST_DATAGRAM)
         assert each.group is None
 
 

@@ -205,8 +205,9 @@ def receive(job: Job, board: Board) -> None:
     system, book = named(job.system), Book(board, job.receiver)
 
     def answer() -> None:
-        say(cpu=used(), seen=book.seen)
-        book.seen = 0
+        # first back to zero: whoever hears the answer may begin to send before this goes on
+        seen, book.seen = book.seen, 0
+        say(cpu=used(), seen=seen)
 
     own = driver(system)  # imported while others start
     listen(lambda address: own.receive(address, system.options, book), answer)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer.core.wire import Item, encode
+from gossamer.core.wire import Item
+from gossamer.core.wire import size as size_of
 
 MAX_HELD = 64
 """Frames of one unknown channel that wait for the directory's answer; also how many such channels."""
@@ -21,7 +22,7 @@ class Hold:
 
     def keep(self, channel: int, sender: str, item: Item) -> list[Item]:
         """Hold an item; the items given up for it, which is itself if there is no room."""
-        size = len(encode(item))
+        size = size_of(item)
         waiting = self._items.get(channel, [])
         if len(waiting) >= MAX_HELD or size > MAX_HELD_BYTES:
             return [item]
@@ -38,5 +39,5 @@ class Hold:
     def release(self, channel: int) -> list[tuple[str, Item]]:
         """All that was held for a channel, in order, each with its sender; it is forgotten here."""
         items = self._items.pop(channel, [])
-        self._bytes -= sum(len(encode(item)) for _, item in items)
+        self._bytes -= sum(size_of(item) for _, item in items)
         return items

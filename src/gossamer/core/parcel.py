@@ -7,7 +7,8 @@ opened by one msgspec call, and only where somebody looks inside.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Iterator, Sequence
 from itertools import compress
 from typing import Annotated, Any
 
@@ -117,19 +118,58 @@ class RelayedHeader(DependentHeader, frozen=True, array_like=True, forbid_unknow
     bound: Bound | None = None
 
 
+class Body:
+    """The bytes of a body where they are: payloads as they were published, or a part of the frame that came.
+
+    Nobody copies them until somebody wants them in one piece.
+    """
+
+    __slots__ = ("_whole", "pieces", "size")
+
+    def __init__(self, *pieces: bytes | memoryview) -> None:
+        self.pieces = pieces
+        self.size = sum(map(len, pieces))
+        self._whole: bytes | None = None
+
+    @property
+    def view(self) -> memoryview:
+        """All of it to look at, without a copy where it is in one piece."""
+        return memoryview(self.pieces[0] if len(self.pieces) == 1 else self.whole)
+
+    @property
+    def whole(self) -> bytes:
+        """All of it in one piece."""
+        if self._whole is None:
+            first = self.pieces[0]
+            single = len(self.pieces) == 1 and isinstance(first, bytes)
+            self._whole = first if single else b"".join(self.pieces)  # type: ignore[assignment]
+        return self._whole  # type: ignore[return-value]
+
+
 class Parcel:
     """A header, and a body that stays closed until somebody asks for events."""
 
-    __slots__ = ("_attributes", "_frame", "_payloads", "body", "header", "place")
+    __slots__ = ("_attributes", "_body", "_frame", "_front", "_payloads", "header", "place")
 
-    def __init__(self, header: Header, body: bytes, frame: bytes | None = None) -> None:
+    def __init__(self, header: Header, body: bytes | Body, frame: bytes | None = None) -> None:
         self.header = header
-        self.body = body
+        self._body = body if isinstance(body, Body) else Body(body)
         self._frame = frame
+        self._front: bytes | None = None
         self.place: int | None = None
         """Its number in the one order of its channel, where there is one."""
         self._payloads: list[bytes] | None = None
         self._attributes: list[Attributes | None] | None = None
+
+    @property
+    def body(self) -> bytes:
+        """The body in one piece, which may have to be made."""
+        return self._body.whole
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body."""
+        return self._body.size
 
     @property
     def stamp(self) -> Stamp:
@@ -164,7 +204,7 @@ class Parcel:
         """The same parcel with dependencies, before it is sent."""
         header = self.header
         fields = (header.channel, header.stamp, header.sent, header.split, header.wishes, header.answers)
-        return Parcel(DependentHeader(*fields, depends), self.body)
+        return Parcel(DependentHeader(*fields, depends), self._body)
 
     @property
     def picks(self) -> tuple[int, ...] | None:
@@ -197,7 +237,7 @@ class Parcel:
     def sent_at(self, sent: int) -> Parcel:
         """The same parcel with its send time as another clock would have shown it; the body stays closed."""
         header = msgspec.structs.replace(self.header, sent=max(0, sent))
-        return Parcel(header, self.body)
+        return Parcel(header, self._body)
 
     @property
     def relay(self) -> tuple[int, int]:
@@ -228,13 +268,14 @@ class Parcel:
         return self._with(msgspec.structs.replace(self.header, wishes=wishes))
 
     def _with(self, header: Header) -> Parcel:
-        other = Parcel(header, self.body)
+        other = Parcel(header, self._body)
         other.opened_as(self)
         return other
 
     def opened_as(self, other: Parcel) -> None:
-        """Have the place, and what was found inside, of another that has the same body."""
+        """Have the body of another, its place and what was found inside."""
         self.place, self._payloads, self._attributes = other.place, other._payloads, other._attributes
+        self._body = other._body
 
     @property
     def payloads(self) -> list[bytes]:
@@ -252,7 +293,7 @@ class Parcel:
     def _open(self) -> None:
         """Decode and check the body; raises ProtocolError where it does not fit its header."""
         split, count = self.header.split, self.header.stamp.count
-        view = memoryview(self.body)
+        view = self._body.view
         attributes: list[Attributes | None] = []
         try:
             if split:
@@ -319,9 +360,32 @@ def _placed(found: list[Any], picks: Sequence[int], count: int, absent: Any) -> 
     return whole
 
 
-def make_body(payloads: Sequence[bytes], attributes: Sequence[Attributes | None]) -> tuple[bytes, int]:
+LARGE = 4096
+"""Payloads of so many bytes on average are not copied into a body: it consists of them."""
+_byte, _word, _double = (struct.Struct(f">B{kind}").pack for kind in "BHI")
+
+
+def make_body(payloads: Sequence[bytes], attributes: Sequence[Attributes | None]) -> tuple[Body, int]:
     """The body and its split; attributes may be empty if no event has any."""
-    if not attributes:
-        return _encode(payloads), 0
-    front = _encode(attributes)
-    return front + _encode(payloads), len(front)
+    front = _encode(attributes) if attributes else b""
+    if payloads and sum(map(len, payloads)) >= LARGE * len(payloads):
+        return Body(front + _list_head(len(payloads)), *_framed(payloads)), len(front)
+    return Body(front + _encode(payloads) if front else _encode(payloads)), len(front)
+
+
+def _framed(payloads: Sequence[bytes]) -> Iterator[bytes]:
+    """Each payload behind what msgpack says about it."""
+    for payload in payloads:
+        size = len(payload)
+        if size >= 2**16:
+            yield _double(0xC6, size)
+        else:
+            yield _word(0xC5, size) if size >= 2**8 else _byte(0xC4, size)
+        yield payload
+
+
+def _list_head(count: int) -> bytes:
+    """What msgpack says about a list."""
+    if count >= 2**16:
+        return _double(0xDD, count)
+    return _word(0xDC, count) if count >= 2**4 else bytes([0x90 + count])

@@ -12,6 +12,8 @@ from gossamer.core.receipt import Notary, Stamp
 
 PARCEL_BYTES = 60 * 1024
 """Default size at which a parcel is sealed; fits the largest datagram, and stays in the cache."""
+PARCEL_EVENTS = 4096
+"""Events at which a parcel is sealed, however small they are: more of them save nothing, and come later."""
 EVENT_OVERHEAD = 5
 """Bytes that msgpack adds to a payload at most."""
 HEADER_ALLOWANCE = 400
@@ -90,7 +92,6 @@ class Sealer:
             group.wishes != wishes
             or (self.admit is not None and (group.attributes or [None])[-1] != (attributes or None))
             or self._size + size > self.limit
-            or len(group.payloads) >= MAX_EVENTS
         ):
             self._close(group)
             group = None
@@ -106,7 +107,7 @@ class Sealer:
         group.payloads.append(payload)
         self._next = number + 1
         self._size += size
-        if self._size >= self.limit:
+        if self._size >= self.limit or len(group.payloads) >= PARCEL_EVENTS:
             self._close(group)
         return number
 
@@ -120,14 +121,14 @@ class Sealer:
         if self.admit is not None or (group is not None and (group.attributes or group.wishes != wishes)):
             return 0, 0
         room = self.limit - (self._size if group is not None else HEADER_ALLOWANCE)
-        count = min(len(payloads), MAX_EVENTS - len(group.payloads) if group is not None else MAX_EVENTS)
+        count = min(len(payloads), PARCEL_EVENTS - (len(group.payloads) if group is not None else 0))
         some, size = payloads, 0
         while count > 0:
             some = payloads[:count]
             size = sum(map(len, some)) + (EVENT_OVERHEAD + 1) * count
             if size < room:
                 break
-            count = count * room // size - 1
+            count = min(count - 1, count * room // size)
         if count <= 0:
             return 0, 0
         if group is None:
@@ -136,7 +137,7 @@ class Sealer:
         group.payloads += some
         self._next += count
         self._size += size
-        if count < len(payloads):
+        if count < len(payloads) or len(group.payloads) >= PARCEL_EVENTS:
             self._close(group)
         return count, size
 

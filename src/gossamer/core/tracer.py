@@ -8,7 +8,8 @@ from gossamer.core import trace
 from gossamer.core.effect import Effect, Missed, Note, Send
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Stamp
-from gossamer.core.wire import Item, encode
+from gossamer.core.wire import Item
+from gossamer.core.wire import size as size_of
 
 MAX_DETAIL = 200
 """Characters of criteria that are kept."""
@@ -57,7 +58,7 @@ class Tracer:
         if isinstance(item, Parcel):
             self.parcel(now, action, item, peer, detail)
         else:
-            kind, size = detail or type(item.message).__name__, len(encode(item))
+            kind, size = detail or type(item.message).__name__, size_of(item)
             self._row(now, trace.CONTROL, action, self._name(item.channel), _NOBODY, peer, size, kind, 0)
 
     def parcel(
@@ -77,7 +78,7 @@ class Tracer:
         kind = trace.PARCEL if header.answers is None else trace.FEEDBACK
         value = (parcel.deadline or 0) if header.answers is None else header.answers.number
         who = (stamp.node, stamp.incarnation, stamp.sequence, first or stamp.first, count or stamp.count)
-        size = len(encode(parcel))
+        size = size_of(parcel)
         self._row(now, kind, action, self._name(header.channel), who, peer, size, detail, value)
 
     def member(self, now: int, change: str, channel: str, who: str, detail: str = "") -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -23,6 +24,7 @@ from gossamer.core.errors import GossamerError, ProtocolError
 from gossamer.core.parcel import (
     MAX_BODY,
     MAX_EVENTS,
+    Body,
     DependentHeader,
     Header,
     Parcel,
@@ -68,8 +70,7 @@ def encode(item: Item) -> bytes:
     frame = item._frame
     if frame is None:
         if isinstance(item, Parcel):
-            kind = PARCEL if item.header.answers is None else FEEDBACK
-            frame = _frame(kind, _encode(item.header), item.body)
+            frame = b"".join((_front(item), *item._body.pieces))
         else:
             body = _encode(item.message) if item.body is None else item.body
             frame = _frame(CONTROL, _control_header(item.channel), body)
@@ -77,9 +78,29 @@ def encode(item: Item) -> bytes:
     return frame
 
 
+def pieces(item: Item) -> Sequence[bytes | memoryview]:
+    """The frame of an item as bytes that follow each other, none of which are copied for it."""
+    if item._frame is None and isinstance(item, Parcel):
+        return (_front(item), *item._body.pieces)
+    return (encode(item),)
+
+
+def _front(parcel: Parcel) -> bytes:
+    """Prelude and header."""
+    if parcel._front is None:
+        kind = PARCEL if parcel.header.answers is None else FEEDBACK
+        header = _encode(parcel.header)
+        parcel._front = _PRELUDE.pack(MAGIC, VERSION, kind, len(header), parcel.size) + header
+    return parcel._front
+
+
 def size(item: Item) -> int:
-    """Bytes of an item's frame; a control message that goes no further is not framed for it."""
-    if item._frame is not None or isinstance(item, Parcel) or item.body is not None:
+    """Bytes of an item's frame, which is not made for it."""
+    if item._frame is not None:
+        return len(item._frame)
+    if isinstance(item, Parcel):
+        return len(_front(item)) + item.size
+    if item.body is not None:
         return len(encode(item))
     return PRELUDE + len(_control_header(item.channel)) + len(_encode(item.message))
 
@@ -131,7 +152,7 @@ def decode(frame: bytes) -> Item:
     else:
         header = checked(_decode_header, head, Header)
     _check(header, kind, body_length)
-    return Parcel(header, frame[end:], frame)
+    return Parcel(header, Body(memoryview(frame)[end:]), frame)
 
 
 def _check(header: Header, kind: int, body_length: int) -> None:

@@ -314,4 +314,4 @@ class Relay:
 
 
 def _size(thing: Thing) -> int:
-    return OVERHEAD + (len(thing[0].body) if isinstance(thing[0], Parcel) else 0)
+    return OVERHEAD + (thing[0].size if isinstance(thing[0], Parcel) else 0)

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
@@ -96,7 +97,7 @@ def archive_flags(java: Java, folder: Path) -> list[str]:
     Java writes it beside its place, when the program that used Spark may be long gone, and its first bytes
     last. So a later session moves it there: one that was cut short is thrown away.
     """
-    made_of = _short(f"{java.home} {version('pyspark')} {sys.platform}")
+    made_of = _short(f"{java.home} {_spark()} {version('pyspark')} {sys.platform}")
     folder.mkdir(parents=True, exist_ok=True)
     ready = folder / f"classes-{java.version}-{made_of}.jsa"
     base = _base(java, folder)
@@ -106,6 +107,12 @@ def archive_flags(java: Java, folder: Path) -> list[str]:
         return [*quiet, f"-XX:SharedArchiveFile={both}"]
     own = [f"-XX:SharedArchiveFile={base}"] if base else []
     return [*quiet, *own, f"-XX:ArchiveClassesAtExit={ready}{_NEW}"]
+
+
+def _spark() -> str:
+    """Where Spark is: Java takes no archive of classes from another place, even if they are the same."""
+    found = find_spec("pyspark")
+    return str(found.origin) if found else ""
 
 
 def _base(java: Java, folder: Path) -> Path | None:

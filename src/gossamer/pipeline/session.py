@@ -46,6 +46,8 @@ _SMALL = {
 }
 """For little data, where planning and compiling cost more than running."""
 _LAUNCHER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+_ARROW = ("-Darrow.enable_unsafe_memory_access=true", "-Darrow.enable_null_check_for_get=false")
+"""Spark looks for nulls and ends of columns itself; Arrow would look again at every value."""
 _QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:MetaspaceSize=256m", "-Xmn256m")
 """Compile once and not well; room from the beginning for the classes and for what lives shortly."""
 
@@ -106,7 +108,7 @@ def _prepare(master: str, settings: dict[str, str], quick: bool) -> None:
         )
     folder = java.cache(os.environ)
     log = files("gossamer.pipeline").joinpath("log4j2.properties")
-    flags = [f"-Dlog4j2.configurationFile=file:{log}", *(_QUICK if quick else ())]
+    flags = [f"-Dlog4j2.configurationFile=file:{log}", *_ARROW, *(_QUICK if quick else ())]
     try:
         os.environ["JAVA_HOME"] = str(java.wrapped(found, folder))
         flags += java.archive_flags(found, folder)
@@ -116,9 +118,9 @@ def _prepare(master: str, settings: dict[str, str], quick: bool) -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     key = "spark.driver.extraJavaOptions"
     settings[key] = " ".join([*flags, *filter(None, [settings.get(key)])])
+    settings.setdefault("spark.executor.extraJavaOptions", " ".join([*_ARROW, *(_QUICK if quick else ())]))
     if quick:
         settings.setdefault("spark.sql.shuffle.partitions", str(os.cpu_count() or 1))
-        settings.setdefault("spark.executor.extraJavaOptions", " ".join(_QUICK))
     if master.startswith("local") or urlsplit(master).hostname in ("127.0.0.1", "localhost"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     settings.setdefault("spark.python.daemon.module", "gossamer.pipeline.daemon")

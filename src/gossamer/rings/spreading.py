@@ -75,7 +75,7 @@ class Spreading:
 
     def take(self, ctx: Context, parcel: Parcel, sender: str) -> bool:
         """A parcel from another peer: pass it on, if it is new."""
-        size = len(parcel.body)
+        size = parcel.size
         new = parcel.stamp.node != ctx.node and self.seen.add(parcel.stamp)
         asked = self._wanted.pop(id_of(parcel), None) if self._wanted else None
         if asked is None or sender not in asked.sources:

@@ -47,11 +47,11 @@ class Store:
         key = id_of(parcel)
         if key not in self._kept:
             self._order.append(key)
-            self._bytes += len(parcel.body)
+            self._bytes += parcel.size
         self._kept[key] = Kept(parcel, via, now)
         while len(self._kept) > self._most or (self._bytes > self._most_bytes and len(self._kept) > 1):
             oldest = self._kept.pop(self._order.popleft())
-            self._bytes -= len(oldest.parcel.body)
+            self._bytes -= oldest.parcel.size
         return key
 
     def since(self, instant: int) -> Iterator[Id]:

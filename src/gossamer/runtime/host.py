@@ -33,7 +33,7 @@ from gossamer.core.errors import ProtocolError
 from gossamer.core.names import NANOSECONDS, channel_id
 from gossamer.core.parcel import Parcel
 from gossamer.core.tree import Tree
-from gossamer.core.wire import MAX_FRAME, Item, encode
+from gossamer.core.wire import MAX_FRAME, Item, encode, size
 from gossamer.links.binding import Binding
 from gossamer.links.selector import NearestSelector, Selector
 from gossamer.runtime.calls import Calls
@@ -223,7 +223,7 @@ class Host:
         shared: dict[Group, list[Strand]] = {}
         for peer in effect.to:
             link = self.links.get(peer)
-            strand = link.strand_for(item, len(encode(item))) if link else None
+            strand = link.strand_for(item, size(item)) if link else None
             group = strand.connection.group if strand else None
             if many and strand is not None and group is not None:
                 shared.setdefault(group, []).append(strand)
@@ -234,10 +234,9 @@ class Host:
 
     def _send_to_group(self, group: Group, strands: list[Strand], item: Item, origin: Strand | None) -> None:
         """One transmission where all who hear it are meant, else one for each."""
-        frame = encode(item)
-        fits = len(frame) <= strands[0].connection.max_frame
+        fits = size(item) <= strands[0].connection.max_frame
         if len(strands) > 1 and fits and self.neighbours.reaches_only(group, strands, origin):
-            group.send(frame)
+            group.send(encode(item))
             for strand in strands:
                 strand.has_sent(origin)
         else:
@@ -247,7 +246,7 @@ class Host:
     def send(self, peer: str, item: Item) -> None:
         """Send an item that waited."""
         link = self.links.get(peer)
-        self._send_on(link.strand_for(item, len(encode(item))) if link else None, peer, item, None)
+        self._send_on(link.strand_for(item, size(item)) if link else None, peer, item, None)
 
     def _send_on(self, strand: Strand | None, peer: str, item: Item, origin: Strand | None) -> None:
         if strand is not None:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from gossamer.core.context import SERVER
 from gossamer.core.errors import ProtocolError
 from gossamer.core.names import NANOSECONDS, Role, last
-from gossamer.core.sealer import PARCEL_BYTES
 from gossamer.core.wire import MAX_FRAME, Item
 from gossamer.links.binding import Binding, first_fit
 from gossamer.links.selector import Selector, Wish, wish
@@ -31,6 +30,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("gossamer")
 
+PARCEL = 256 * 1024
+"""Bytes at which parcels are sealed where the links of this node carry them in one piece: a parcel costs the
+same whatever is in it, up to what the caches hold. A datagram connection further on cuts them into pieces."""
 DOUBT = 3
 """Heartbeats that are left to a datagram connection when another connection of its link has broken."""
 
@@ -271,7 +273,7 @@ class Neighbours:
         for link in self.links.values():
             binding = first_fit(self.bindings, channel, link.hello.role)
             sizes.append(link.best_frame(wish(binding, control=False)))
-        return min(PARCEL_BYTES, *sizes) if sizes else PARCEL_BYTES
+        return min((PARCEL, *sizes))
 
     def describe(self) -> None:
         """Keep what depends on who is around current."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ctypes
 import logging
 import os
 import random
@@ -52,14 +54,28 @@ from gossamer.security.package import Trust
 from gossamer.transports.base import Listener, Transport
 
 log = logging.getLogger("gossamer")
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+KEPT_MEMORY = 32 * 1024 * 1024
+"""Bytes that a process keeps free for the next parcels instead of giving them back."""
 T = TypeVar("T")
 
 TRACE_FLUSH = 5.0
 """Seconds after which rows of the trace are written even if their segment is not full."""
 
 
+def keep_memory() -> None:
+    """Let the C library keep what parcels take: to give it back and get it again, page by page, costs more
+    than all copies of them. Where the library has no such setting nothing happens.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        for setting in (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD):
+            mallopt(setting, KEPT_MEMORY)
+
+
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """``asyncio.run`` on uvloop where it is installed."""
+    """``asyncio.run`` on uvloop where it is installed, in a process that keeps the memory of its parcels."""
+    keep_memory()
     try:
         import uvloop
     except ImportError:

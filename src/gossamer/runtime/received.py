@@ -22,7 +22,7 @@ class Delivered(Parcel):
     __slots__ = ("channel", "handback")
 
     def __init__(self, parcel: Parcel, channel: Channel, handback: Value | None) -> None:
-        super().__init__(parcel.header, parcel.body)
+        super().__init__(parcel.header, parcel._body)
         self.opened_as(parcel)
         self.channel = channel
         self.handback = handback

@@ -16,7 +16,7 @@ from gossamer.core.control import LINK_CHANNEL, Control, Message
 from gossamer.core.errors import GossamerError, ProtocolError, Refused
 from gossamer.core.names import NANOSECONDS
 from gossamer.core.parcel import Parcel
-from gossamer.core.wire import Item, decode, decode_message, encode
+from gossamer.core.wire import Item, decode, decode_message, encode, pieces, size
 from gossamer.links.clocks import Offset
 from gossamer.links.outbox import Outbox
 from gossamer.links.selector import smoothed
@@ -236,15 +236,15 @@ class Strand:
 
     def send(self, item: Item, origin: Strand | None) -> str | None:
         """Send what came from a strand (or from here); why not, if it cannot be sent."""
-        frame = encode(item)
-        if len(frame) > self.connection.max_frame:
+        length = size(item)
+        if length > self.connection.max_frame:
             return "too large for the link"
         if self.stalled:
             return "link stalled"
         if self._outbox or self.connection.pending > HIGH_WATER:
-            self._outbox.put(item, len(frame))
+            self._outbox.put(item, length)
         else:
-            self.connection.send(frame)
+            self.connection.send_pieces(pieces(item))
         self.has_sent(origin)
         return None
 
@@ -257,12 +257,12 @@ class Strand:
     def _feed(self) -> None:
         """Hand the network some of what waits; it tells when that is gone."""
         while self._outbox and self.connection.pending <= HIGH_WATER:
-            self.connection.send(encode(self._outbox.take()))
+            self.connection.send_pieces(pieces(self._outbox.take()))
 
     def flush(self) -> None:
         """Hand the network all that waits: it is about to be closed."""
         for item in self.unsent():
-            self.connection.send(encode(item))
+            self.connection.send_pieces(pieces(item))
 
     def unsent(self) -> list[Item]:
         """What waits here and will not leave by this way; it is no longer this strand's."""

@@ -9,7 +9,7 @@ to do when too much is pending.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Protocol
 from urllib.parse import urlsplit
 
@@ -58,6 +58,10 @@ class Connection(ABC):
     @abstractmethod
     def send(self, frame: bytes) -> None:
         """Take a frame; after the connection is lost, do nothing."""
+
+    def send_pieces(self, pieces: Sequence[bytes | memoryview]) -> None:
+        """Take a frame that lies in memory in pieces; who can send it as it is overrides this."""
+        self.send(b"".join(pieces))
 
     @abstractmethod
     def pause(self) -> None:

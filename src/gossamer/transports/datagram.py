@@ -1,8 +1,9 @@
 """What datagram transports share: one socket, and a connection for each remote address on it.
 
-A datagram is a frame, except the few that cannot be one: frames begin with ``gs`` and are longer than
-ten bytes. The single byte ``GOODBYE`` stands for the close that datagrams lack. Like every datagram it
-may get lost and its sender's address may be forged: whoever needs to be sure sends heartbeats, and signs.
+A datagram is a frame, except those that cannot be one: frames begin with ``gs`` and are longer than ten
+bytes. What a datagram cannot hold travels in pieces. The single byte ``GOODBYE`` stands for the close that
+datagrams lack. Like every datagram it may get lost and its sender's address may be forged: whoever needs to
+be sure sends heartbeats, and signs.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
+from gossamer.transports import pieces
 from gossamer.transports.base import HIGH_WATER, Accept, Connection, Sink
 
 MAX_DATAGRAM = 65_000
 """Bytes; IPv4 carries 65 507 at most."""
+LARGEST = pieces.MAX_PIECES * (MAX_DATAGRAM - pieces.HEAD)
+"""Bytes of the largest frame, in pieces."""
 BEST_DATAGRAM = 1_400
 """Bytes that travel unfragmented over Ethernet and most tunnels."""
 MAX_REMOTES = 1024
@@ -33,7 +37,7 @@ class DatagramConnection(Connection):
     """Frames to and from one remote address. Pausing does nothing: what nobody reads is dropped anyway."""
 
     reliable = False
-    max_frame = MAX_DATAGRAM
+    max_frame = LARGEST
     best_frame = BEST_DATAGRAM
 
     def __init__(self, shared: SharedSocket, address: Address, remote: str) -> None:
@@ -51,7 +55,7 @@ class DatagramConnection(Connection):
     def send(self, frame: bytes) -> None:
         check_size(frame)
         if self.open:
-            self._shared.transmit(frame, self.address)
+            self._shared.transmit_frame(frame, self.address)
 
     def pause(self) -> None:
         pass
@@ -79,6 +83,8 @@ class SharedSocket(asyncio.DatagramProtocol):
         self.lasting = self.accepting = True
         self.ignored = 0
         self._accept = accept
+        self._assembly = pieces.Assembly()
+        self._in_pieces = 0
         self._loop = asyncio.get_running_loop()
         self._gone = self._loop.create_future()
         self._transport: asyncio.DatagramTransport
@@ -97,8 +103,9 @@ class SharedSocket(asyncio.DatagramProtocol):
                 self.drop(connection)
         elif data:
             connection = connection or self.stranger(address)
-            if connection is not None and connection.open:
-                connection.sink.received([data])
+            frame = self._assembly.add(address, data) if data.startswith(pieces.MARK) else data
+            if frame is not None and connection is not None and connection.open:
+                connection.sink.received([frame])
 
     def resume_writing(self) -> None:
         for connection in list(self.connections.values()):
@@ -129,6 +136,15 @@ class SharedSocket(asyncio.DatagramProtocol):
     def transmit(self, data: bytes, address: Address) -> None:
         if not self._transport.is_closing():
             self._transport.sendto(data, address)
+
+    def transmit_frame(self, frame: bytes, address: Address) -> None:
+        """Send a frame, in pieces if it has to be."""
+        if len(frame) <= MAX_DATAGRAM:
+            self.transmit(frame, address)
+            return
+        self._in_pieces += 1
+        for piece in pieces.cut(frame, self._in_pieces, MAX_DATAGRAM):
+            self.transmit(piece, address)
 
     def meet(self, connection: DatagramConnection) -> DatagramConnection | None:
         """Make a connection known and find its sink; None if there are too many."""
@@ -170,8 +186,8 @@ class SharedSocket(asyncio.DatagramProtocol):
 
 
 def check_size(frame: bytes) -> None:
-    if len(frame) > MAX_DATAGRAM:
-        raise ValueError(f"frame of {len(frame)} bytes, limit {MAX_DATAGRAM}")
+    if len(frame) > LARGEST:
+        raise ValueError(f"frame of {len(frame)} bytes, limit {LARGEST}")
 
 
 @contextmanager

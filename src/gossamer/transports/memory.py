@@ -14,6 +14,7 @@ import errno
 import os
 import socket
 from collections import deque
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from gossamer.core.errors import AddressInUse, BadAddress, CannotConnect, ProtocolError
@@ -61,12 +62,16 @@ class MemoryConnection(Connection):
         return self._pending
 
     def send(self, frame: bytes) -> None:
-        if len(frame) > self.max_frame:
-            raise ValueError(f"frame of {len(frame)} bytes, limit {self.max_frame}")
+        self.send_pieces((frame,))
+
+    def send_pieces(self, pieces: Sequence[bytes | memoryview]) -> None:
+        size = sum(map(len, pieces))
+        if size > self.max_frame:
+            raise ValueError(f"frame of {size} bytes, limit {self.max_frame}")
         if not self._closing and not self._over:
-            self._waiting.append(memoryview(frame))
-            self._pending += len(frame)
-            if self._pending == len(frame):
+            self._waiting.extend(map(memoryview, pieces))
+            self._pending += size
+            if self._pending == size:
                 self._write()
             self._high = self._high or self._pending > HIGH_WATER
 

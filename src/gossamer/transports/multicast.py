@@ -95,7 +95,7 @@ class Membership(SharedSocket):
     def send(self, frame: bytes) -> None:
         """One transmission to all members."""
         check_size(frame)
-        self.transmit(frame, self._group)
+        self.transmit_frame(frame, self._group)
 
     # hearing
 

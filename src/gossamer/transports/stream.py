@@ -3,15 +3,70 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import cast
 
 from gossamer.core.errors import ProtocolError
-from gossamer.core.wire import Framer
+from gossamer.core.wire import PRELUDE, measure
 from gossamer.transports.base import HIGH_WATER, Accept, Connection, Sink
 
-RECEIVE_BYTES = 256 * 1024
+FIRST_BYTES, RECEIVE_BYTES = 64 * 1024, 512 * 1024
+"""Room for what is read at once: at first, and where much comes. It grows as a larger frame comes."""
 PATIENCE = 5.0
 """Seconds that a closing connection waits for the other end to take something more, or to close as well."""
+
+
+class Intake:
+    """Cuts what is read into frames, in the place where it was read; a frame is copied once, out of there."""
+
+    __slots__ = ("_begin", "_end", "_view", "error")
+
+    def __init__(self) -> None:
+        self._view = memoryview(bytearray(FIRST_BYTES))
+        self._begin = self._end = 0
+        self.error: ProtocolError | None = None
+        """What broke the stream, once good frames before it have been handed out."""
+
+    @property
+    def room(self) -> memoryview:
+        """Where the next bytes go."""
+        return self._view[self._end :]
+
+    def filled(self, count: int) -> list[bytes]:
+        """The frames completed by so many bytes more."""
+        self._end += count
+        frames: list[bytes] = []
+        view, begin, end, wanted = self._view, self._begin, self._end, PRELUDE
+        try:
+            while end - begin >= PRELUDE:
+                wanted = measure(view[begin : begin + PRELUDE])
+                if end - begin < wanted:
+                    break
+                frames.append(bytes(view[begin : begin + wanted]))
+                begin, wanted = begin + wanted, PRELUDE
+        except ProtocolError as error:
+            self.error = error
+        self._begin = begin
+        self._make_room(wanted)
+        return frames
+
+    def _make_room(self, wanted: int) -> None:
+        """Let the open frame end within the buffer, and the next read be worth it.
+
+        Memory is taken for what has come, not for what was claimed to come.
+        """
+        view, begin, end = self._view, self._begin, self._end
+        size, most = len(view), max(wanted, RECEIVE_BYTES)
+        if begin == end:
+            self._begin = self._end = 0
+        if end == size and size < most:
+            self._view = memoryview(bytearray(min(2 * size, most)))
+        elif begin == end and size > most:
+            self._view = memoryview(bytearray(RECEIVE_BYTES))  # the frame that needed more is out
+        elif begin == end or begin + max(wanted, size // 2) <= size:
+            return
+        self._view[: end - begin] = bytes(view[begin:end])
+        self._begin, self._end = 0, end - begin
 
 
 class StreamConnection(Connection, asyncio.BufferedProtocol):
@@ -22,8 +77,7 @@ class StreamConnection(Connection, asyncio.BufferedProtocol):
         self._accept = accept
         self._sink: Sink
         self._transport: asyncio.Transport
-        self._framer = Framer()
-        self._buffer = memoryview(bytearray(RECEIVE_BYTES))
+        self._intake = Intake()
         self._error: Exception | None = None
         self._closing = False
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -39,19 +93,16 @@ class StreamConnection(Connection, asyncio.BufferedProtocol):
         self._sink = self._accept(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._buffer
+        return self._intake.room
 
     def buffer_updated(self, count: int) -> None:
         if self._error is not None or self._closing:
             return
-        try:
-            frames = self._framer.feed(self._buffer[:count])
-        except ProtocolError:
-            frames = []
+        frames = self._intake.filled(count)
         if frames:
             self._sink.received(frames)
-        if self._framer.error is not None:
-            self._error = self._framer.error
+        if self._intake.error is not None:
+            self._error = self._intake.error
             self._transport.abort()
 
     def resume_writing(self) -> None:
@@ -73,6 +124,13 @@ class StreamConnection(Connection, asyncio.BufferedProtocol):
             raise ValueError(f"frame of {len(frame)} bytes, limit {self.max_frame}")
         if not self._ending:
             self._transport.write(frame)
+
+    def send_pieces(self, pieces: Sequence[bytes | memoryview]) -> None:
+        size = sum(map(len, pieces))
+        if size > self.max_frame:
+            raise ValueError(f"frame of {size} bytes, limit {self.max_frame}")
+        if not self._ending:
+            self._transport.writelines(pieces)
 
     def pause(self) -> None:
         if not self._ending:
