@@ -199,7 +199,7 @@ class Template(Generic[S]):
     @classmethod
     def described(cls) -> dict[str, str]:
         """Summary, promise, cost and needs, read from the docstring."""
-        text = cleandoc(cls.__doc__ or "")
+        text = cleandoc(vars(cls)["__doc__"] or "")
         found = {"summary": text.split("\n\n")[0].replace("\n", " ")}
         for word in ("Promises", "Costs", "Needs"):
             part = re.search(rf"^{word}: (.*?)(?=^\w+: |\n\n|\Z)", text, re.DOTALL | re.MULTILINE)

@@ -51,7 +51,7 @@ class Sourced(Multicast[S]):
         if on_backbone(ctx):
             return near
         server = ctx.server
-        if server is None or server in (sender, *near) or server not in self.interests.said:
+        if server is None or server == sender or server in near or server not in self.interests.said:
             return near
         return sorted([*near, server])
 

@@ -197,10 +197,10 @@ class TotalOrder(Reliable[S]):
 
     def _go_on(self, ctx: Context, sender: str | None) -> None:
         """Do what is next, as far as it has come."""
-        while (place := self.places.get(self.next)) is not None:
+        while (place := self.places.get(index := self.next)) is not None:
             if place[0].source and not self._deliver(ctx, place[0], sender):
                 break
-            if self.places.get(self.next) is place:
+            if self.next == index and self.places.get(index) == place:
                 self._pass()
         for key, heard in self._heard.items():
             stream, before = self.streams.get(key), heard[0][0] if heard else 0
