@@ -6,15 +6,19 @@ from typing import Any
 
 import pytest
 
+from gossamer.core.context import Context
 from gossamer.core.event import Criteria
 from gossamer.filters.language import typed
 from gossamer.overlay import filtertable, shade
 from gossamer.overlay.box import Box
+from gossamer.overlay.keeping import Keeping
+from gossamer.overlay.seeking import Seeking
 from gossamer.overlay.shade import Shade
 from gossamer.templates.dispatch import Dispatch
 
 from ..templates.histories import History
 from ..templates.test_dispatch import CHANNEL, Dispatchers
+from ..templates.test_moves import two_that_meet
 
 
 def withdrawn(propagation: str) -> list[int]:
@@ -107,3 +111,28 @@ def test_who_publishes_before_its_subscription_has_come_breaks_the_order(
 ) -> None:
     monkeypatch.setattr(Dispatch, "obstacle", lambda self, ctx: None)
     assert seen("after what depends on it")
+
+
+def test_answers_to_a_claim_that_was_given_up_are_taken_for_others_if_its_number_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    claim = Keeping._claim
+
+    def same_number(self: Keeping, ctx: Context, box: Box) -> None:
+        number = box.claim
+        claim(self, ctx, box)
+        if number:
+            del self._sought[box.claim]
+            box.claim = number
+            self._sought[number] = box
+
+    monkeypatch.setattr(Keeping, "_claim", same_number)
+    assert seen("lacks")
+
+
+def test_who_says_that_nothing_is_kept_before_it_has_heard_of_all_makes_two_boxes_of_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert two_that_meet() == [1, 2]
+    monkeypatch.setattr(Seeking, "_unheard", lambda self: [])
+    assert two_that_meet() == [2]

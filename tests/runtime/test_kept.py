@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from itertools import count
+
 import pytest
 
 from gossamer import Closed, WishRefused
 
-from .parties import SOON, client, reach, server
+from .parties import SOON, client, reach, server, take, turns
 
 
 async def test_a_client_goes_and_another_takes_up_its_subscription() -> None:
@@ -27,6 +30,51 @@ async def test_a_client_goes_and_another_takes_up_its_subscription() -> None:
                 await news.publish(b"100")
                 found = [(await events.next(timeout=SOON)).payload for _ in range(2, 101)]
         assert found == [b"%d" % number for number in range(2, 101)]
+
+
+async def test_a_subscription_is_taken_up_at_another_server_with_all_that_came_meanwhile() -> None:
+    async with server("b1") as first, server("b2", first.addresses[0]) as second:
+        news = await first.channel("news", "dispatch")
+        async with (
+            client(first, "phone") as phone,
+            (await phone.channel("news")).subscribe(durable="ann") as events,
+        ):
+            await reach(news, events)
+            await news.publish(b"1")
+            assert (await events.next(timeout=SOON)).payload == b"1"
+        for number in range(2, 100):
+            await news.publish(b"%d" % number)
+            news.flush()
+        async with (
+            client(second, "laptop") as laptop,
+            (await laptop.channel("news")).subscribe(durable="ann") as events,
+        ):
+            await news.publish(b"100")
+            assert await take(events, 99) == [b"%d" % number for number in range(2, 101)]
+
+
+async def test_who_wanders_among_three_servers_under_traffic_gets_everything_once_and_in_order() -> None:
+    async with server("b1") as b1, server("b2", b1.addresses[0]) as b2, server("b3", b2.addresses[0]) as b3:
+        news = await b2.channel("news", "dispatch")
+        there = [await node.channel("news") for node in (b1, b2, b3)]
+        async with there[0].subscribe(durable="ann") as events:
+            await reach(news, events)
+
+        async def talk() -> None:
+            for number in count():
+                await news.publish(b"%d" % number)
+                await turns(3)
+
+        talking = asyncio.create_task(talk())
+        found: list[bytes] = []
+        for move in range(9):
+            async with there[(2 * move + 1) % 3].subscribe(durable="ann", ack="explicit") as events:
+                for _ in range(40):
+                    event = await events.next(timeout=SOON)
+                    found.append(event.payload)
+                    events.ack(event)
+        talking.cancel()
+        assert [each for each in found if each.isdigit()] == [b"%d" % number for number in range(len(found))]
 
 
 async def test_who_subscribes_under_the_same_name_elsewhere_takes_over() -> None:

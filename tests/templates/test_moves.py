@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from gossamer.core.context import NODES, TREE
 from gossamer.core.effect import Reply
 from gossamer.core.event import Criteria
+from gossamer.core.tree import Tree
 from gossamer.overlay.movewords import ForgetKept, Keep, KeptDone
 from gossamer.templates.dispatch import Dispatch
 
@@ -131,6 +133,39 @@ def test_a_long_backlog_moves_in_pieces() -> None:
     net.come("c")
     net.settle()
     assert net.got["c", "A"] == list(range(1, 501))
+
+
+def two_that_meet() -> list[int]:
+    """What is got at C of two events, if C does not know at first that A, where one was kept, is above it."""
+    net = Moving()
+    net.go("A", net.come("A"))
+    net.send()
+    net.world.set("C", TREE, Tree([("B", "C"), ("C", "A")]))
+    net.world.set("C", NODES, {"C": ()})
+    number = net.world.subscribe("C", CHANNEL, Criteria())
+    net.world.call("C", CHANNEL, Keep(number, "ann"), net.replies.append)
+    net.settle()
+    net.world.set("C", NODES, dict.fromkeys("ABCD", ()))
+    net.world.set("C", TREE, Tree(EDGES))
+    net.send()
+    return net.got["C", "A"]
+
+
+def test_a_dispatcher_that_has_not_found_the_others_lets_who_comes_wait() -> None:
+    assert two_that_meet() == [1, 2]
+
+
+def test_what_comes_meanwhile_does_not_push_out_what_is_on_its_way() -> None:
+    net = Moving(kept=3)
+    net.go("D", net.come("D"))
+    net.send(count=3)
+    number = net.world.subscribe("C", CHANNEL, Criteria())
+    net.world.call("C", CHANNEL, Keep(number, "ann"), net.replies.append)
+    net.publish("A", 2)
+    net.settle()
+    assert net.got["C", "A"][-3:] == [3, 4, 5]
+    (_, lost) = net.replies[-1].value
+    assert len(net.got["C", "A"]) + lost == 5
 
 
 def test_who_publishes_waits_until_its_subscription_has_come() -> None:

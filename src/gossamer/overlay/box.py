@@ -6,11 +6,12 @@ meanwhile new ones wait. Pure state: ``keeping`` says when anything is sent.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 
 from gossamer.core.event import Criteria
 from gossamer.core.parcel import Parcel
-from gossamer.overlay.movewords import MAX_MARKS, Marks
+from gossamer.overlay.movewords import MAX_MARKS, Claim, Marks
 
 Key = tuple[str, int]
 """Node and incarnation of a source."""
@@ -29,15 +30,61 @@ class Taker:
         The neighbour on the way there.
     sent, got
         The places up to which parcels were sent, and have arrived.
+    flying
+        The places of those that were sent and have not arrived.
+    count
+        Parcels that have been sent.
     """
 
-    __slots__ = ("got", "hop", "node", "sent", "serial")
+    __slots__ = ("count", "flying", "got", "hop", "node", "sent", "serial")
 
     def __init__(self, node: str, serial: int, hop: str, after: int = 0) -> None:
         self.node = node
         self.serial = serial
         self.hop = hop
         self.sent = self.got = after
+        self.flying: deque[int] = deque()
+        self.count = 0
+
+    @property
+    def ready(self) -> bool:
+        """Whether it may be sent more."""
+        return len(self.flying) < WINDOW
+
+    def fly(self) -> None:
+        """The parcel at the place that was reached is on its way."""
+        self.count += 1
+        if self.hop:
+            self.flying.append(self.sent)
+
+    def land(self, upto: int) -> None:
+        """Everything up to a place has arrived."""
+        self.got = max(self.got, upto)
+        while self.flying and self.flying[0] <= upto:
+            self.flying.popleft()
+
+    def again(self) -> None:
+        """What has not arrived is gone, and is to be sent again."""
+        self.sent = self.got
+        self.flying.clear()
+
+
+class Heir(Taker):
+    """Who takes a box over, with what is in it now; what comes later finds its way there without it.
+
+    since
+        When somebody came there to take it.
+    upto, marks
+        The place before which everything is handed over, and the last parcels of sources at that time.
+    """
+
+    __slots__ = ("marks", "since", "upto")
+
+    def __init__(self, claim: Claim, hop: str, box: Box) -> None:
+        super().__init__(claim.node, claim.serial, hop, box.first - 1)
+        self.since = claim.since
+        self.upto = box.next
+        self.marks = box.listed
 
 
 class Box:
@@ -54,18 +101,21 @@ class Box:
         self.lost = 0
         """Parcels that were given up before anybody had them, because there were too many."""
         self.owner: Taker | None = None
-        self.heir: Taker | None = None
-        """Who takes it over."""
+        self.heir: Heir | None = None
         self.since = now
         """When the owner left."""
         self.claim = 0
-        """The number under which it is looked for elsewhere; 0 when all of it is here."""
+        """The number under which it is looked for elsewhere, another each time; 0 when all of it is here."""
+        self.tries = 0
+        """How often it was looked for in vain."""
         self.claimed = now
         """When the owner came."""
         self.sought = now
         """When the owner came for whom it was last claimed."""
         self.asked = now
         """When it was last looked for, or something of it came."""
+        self.said = now
+        """When it was last said that it is wanted."""
         self.late: list[Parcel] = []
         """What came before all of it was here."""
 
@@ -90,9 +140,9 @@ class Box:
 
     def fill(self, following: int, done: Position, lost: int, marks: Marks) -> None:
         """All that was kept elsewhere is here; what came meanwhile and was not among it follows."""
-        self.claim = 0
+        self.claim = self.tries = 0
         self.next, self.lost = max(self.next, following), self.lost + lost
-        self.finish(done)
+        self.finish(max(done, self.done))
         for node, incarnation, sequence in marks:
             self._mark((node, incarnation), sequence)
         late, self.late = self.late, []
@@ -101,20 +151,21 @@ class Box:
 
     def shrink(self, limit: int) -> Iterator[Parcel]:
         """Give up the oldest parcels, as far as there are more than so many."""
-        while len(self.parcels) + len(self.late) > limit:
-            if not self.parcels:
-                yield self.late.pop(0)
-                self.lost += 1
-                continue
+        while self.claim and len(self.late) > limit:  # what is on its way here is counted when it is complete
+            yield self.late.pop(0)
+            self.lost += 1
+        while not self.claim and len(self.parcels) > limit:
             place = next(iter(self.parcels))
             self.lost += self.owner is None or self.owner.sent < place
             yield self.parcels.pop(place)
 
     def finish(self, done: Position) -> None:
         """Everything up to a position is done."""
-        if done <= self.done:
+        if done < self.done:
             return
         self.done = done
+        if self.claim:
+            return  # when all of it is here
         for place in [each for each in self.parcels if each <= done[0]]:
             if place < done[0] or done[1] >= self.parcels[place].stamp.count - 1:
                 del self.parcels[place]

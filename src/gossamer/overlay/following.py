@@ -21,6 +21,8 @@ class Followed(msgspec.Struct):
         Of the application that wants it.
     place
         Up to which parcels have come.
+    count
+        Parcels that have come since the server was last told.
     here
         Whether the server has said that it has it.
     """
@@ -30,6 +32,7 @@ class Followed(msgspec.Struct):
     subscription: int
     call: int
     place: int = 0
+    count: int = 0
     here: bool = False
 
 
@@ -104,7 +107,9 @@ class Following:
         if place > followed.place:
             followed.place = place
             ctx.deliver(parcel.placed(place), None, (followed.subscription,))
-        if ctx.server and place % STEP == 0:
+        followed.count += 1
+        if ctx.server and followed.count >= STEP:
+            followed.count = 0
             self._relay.send(ctx, ctx.server, More(node, serial, place))
         return True
 

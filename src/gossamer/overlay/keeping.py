@@ -1,8 +1,7 @@
 """Subscriptions that are kept while nobody is there, and move with whoever has them (seed 002, section 2.1).
 
-A dispatcher keeps a *box* for each, and every dispatcher above it knows on which side it is. Who comes back
-elsewhere claims the box there: the claim climbs to the root, which lets one claim after the other go down to
-where the box is, and the box answers with all that it kept. Of claims that wait only the latest counts.
+A dispatcher keeps a *box* for each. Who comes back elsewhere claims the box there, the claim finds it
+(``seeking``), and the box answers with all that it kept.
 Nothing is missing, nothing comes twice and nothing before what it depends on, because of two rules:
 
 - A claim goes on to a neighbour only when that one knows the filter of who claims. So an event that comes
@@ -23,18 +22,18 @@ from gossamer.core.event import Criteria
 from gossamer.core.names import nanoseconds
 from gossamer.core.parcel import Bound, Parcel
 from gossamer.core.trace import EXPIRED
-from gossamer.overlay.box import WINDOW, Box, Taker
-from gossamer.overlay.movewords import MAX_HOSTED, Claim, Filled, Hosts, More, Outrun, Resume, Settled, Taken
-from gossamer.overlay.turns import Place, Turns, remember
+from gossamer.overlay.box import WINDOW, Box, Heir, Taker
+from gossamer.overlay.movewords import Claim, Filled, More, Outrun, Resume, Settled, Taken
+from gossamer.overlay.seeking import HERE, SAY_AGAIN, Seeking
+from gossamer.overlay.turns import Place
 
 MAX_BOXES = 10_000
 """Subscriptions that a dispatcher keeps."""
-PATIENCE = 20.0
-"""Seconds without anything new after which a claim is made again."""
+LONGEST = 600.0
+"""Seconds after which a box is looked for again at the latest."""
 STEP = WINDOW // 4
 """Parcels after which who hands them over is told that they have come."""
 GIVEN_UP = "kept no longer"
-HERE = ""
 
 
 class Keeping:
@@ -44,25 +43,25 @@ class Keeping:
         Parcels that a box keeps; the oldest go.
     absence
         Seconds after which a box that nobody comes back for is given up.
+    patience
+        Seconds without anything new after which a box that is on its way is looked for again.
     """
 
-    def __init__(self, place: Place, limit: int, absence: float) -> None:
+    def __init__(self, place: Place, limit: int, absence: float, patience: float) -> None:
         self.boxes: dict[str, Box] = {}
         self._place = place
         self._limit = limit
         self._absence = nanoseconds(absence)
-        self._where: dict[str, str] = {}
-        """The side on which a box is, by name."""
-        self._came: dict[tuple[str, int], str] = {}
-        """Of claims that climbed by: from which side."""
-        self._went: dict[tuple[str, int], str] = {}
-        """Of claims that went down by: to which side."""
-        self._going: list[tuple[Claim, str]] = []
-        """Claims that wait for a neighbour to know a filter."""
-        self._turns = Turns(nanoseconds(3 * PATIENCE))
-        """At the root: which claim comes next."""
-        self._leaving: dict[tuple[str, int], Box] = {}
+        self._patience = patience
+        self.seeking = Seeking(place, self)
+        self._sought: dict[int, Box] = {}
+        """Boxes that are on their way here, by the number of their claim."""
+        self._leaving: dict[str, Box] = {}
         """Boxes that were claimed elsewhere and have not arrived there."""
+
+    def names(self) -> list[str]:
+        """Of all boxes here."""
+        return [*self.boxes]
 
     # who is here
 
@@ -93,6 +92,7 @@ class Keeping:
         """Nobody will come back for it."""
         box = self.boxes.pop(name, None)
         if box is not None:
+            self._sought.pop(box.claim, None)
             self._place.unwant(ctx, box)
 
     def finish(self, ctx: Context, name: str, done: tuple[int, int]) -> None:
@@ -111,11 +111,11 @@ class Keeping:
         if len(self.boxes) >= MAX_BOXES:
             absent = [box for box in self.boxes.values() if box.owner is None]
             for box in sorted(absent, key=lambda each: each.since)[:1]:
+                self._give_up(ctx, box)
                 self.forget(ctx, box.name)
         box = self.boxes[name] = Box(name, criteria, ctx.now)
-        box.claim = 1 + ctx.rng.randrange(2**62)
         self._place.want(ctx, box)
-        self.claim(ctx, _wanted(ctx, box), HERE)
+        self._claim(ctx, box)
         self._tick(ctx)
         return box
 
@@ -149,14 +149,17 @@ class Keeping:
 
     def _push(self, ctx: Context, box: Box, taker: Taker) -> None:
         """Hand over what a taker has not got, as far as it keeps up."""
-        while taker.sent + 1 < box.next and (not taker.hop or taker.sent - taker.got < WINDOW):
+        end = taker.upto if isinstance(taker, Heir) else box.next
+        while taker.sent + 1 < end and taker.ready:
             taker.sent += 1
             parcel = box.parcels.get(taker.sent)
             if parcel is None:
                 continue
             if parcel.deadline is not None and ctx.now > parcel.deadline:
                 ctx.drop(box.parcels.pop(taker.sent), EXPIRED)
-            elif taker.hop:
+                continue
+            taker.fly()
+            if taker.hop:
                 self._place.relay.send(ctx, taker.hop, parcel, (taker.node, taker.serial, taker.sent))
             else:
                 ctx.deliver(parcel.placed(taker.sent), None, (taker.serial,))
@@ -167,219 +170,175 @@ class Keeping:
         for box in self.boxes.values():
             owner = box.owner
             if owner is not None and owner.hop == sender and (owner.node, owner.serial) == key:
-                owner.got = max(owner.got, more.upto)
+                owner.land(more.upto)
                 self._push(ctx, box, owner)
                 return
-        if key in self._leaving:
-            box = self._leaving[key]
-            assert box.heir is not None
-            box.heir.got = max(box.heir.got, more.upto)
-            self._give(ctx, box, box.heir)
-        elif onward := self._went.get(key, self._place.above):
-            self._place.relay.send(ctx, onward, more)
+        for box in self._leaving.values():
+            heir = box.heir
+            if heir is not None and (heir.node, heir.serial) == key:
+                heir.land(more.upto)
+                self._give(ctx, box, heir)
+                return
+        self.seeking.pass_back(ctx, more, sender)
 
     def renewed(self, ctx: Context, node: str) -> None:
         """What was on its way to a neighbour is gone: what is bound there leaves again."""
         if node == self._place.above:
-            self.announce(ctx)
+            self.seeking.announce(ctx)
         for box in self.boxes.values():
             if box.owner is not None and box.owner.hop == node and not box.claim:
-                box.owner.sent = box.owner.got
+                box.owner.again()
                 self._push(ctx, box, box.owner)
 
-    # looking for a box
+    # claimed elsewhere
 
-    def claim(self, ctx: Context, claim: Claim, sender: str) -> None:
-        """Somebody looks for a box: up to the root, and from there to where it is."""
-        if sender and sender == self._place.above:
-            self._go_down(ctx, claim)
-            return
-        remember(self._came, (claim.node, claim.serial), sender)
-        if self._place.above:
-            self._pass(ctx, claim, self._place.above)
-        else:
-            self._take_turn(ctx, claim)
-
-    def _take_turn(self, ctx: Context, claim: Claim) -> None:
-        refused = self._turns.refused(claim, ctx.now)
-        if refused is not None:
-            self.outrun(ctx, Outrun(refused.node, refused.serial))
-        if self._turns.has(claim):
-            self._go_down(ctx, claim)
-
-    def _go_down(self, ctx: Context, claim: Claim) -> None:
-        key, box = (claim.node, claim.serial), self.boxes.get(claim.name)
-        side = self._where.get(claim.name)
-        if key in self._leaving:  # it asks again: something got lost on the way
-            self._renew(ctx, self._leaving[key])
-        elif box is not None and not box.claim:
+    def answer(self, ctx: Context, claim: Claim) -> bool:
+        """A claim has come to where its box may be; False if it is not here."""
+        box, leaving = self.boxes.get(claim.name), self._leaving.get(claim.name)
+        if box is not None and not box.claim:
             if claim.since < box.claimed:  # somebody has come back here since
-                self.outrun(ctx, Outrun(claim.node, claim.serial))
-                self.settled(ctx, Settled(claim.name, claim.serial), HERE)
-            else:
-                self._hand_over(ctx, box, Taker(claim.node, claim.serial, self._toward(key)))
-        elif side and side != self._place.above:
-            remember(self._went, key, side)
-            self._pass(ctx, claim, side)
-        else:
-            self.filled(ctx, Filled(claim.node, claim.serial))
-
-    def _toward(self, key: tuple[str, int]) -> str:
-        """The neighbour on the way to who made a claim; nobody if it was made here."""
-        side = self._came.get(key)
-        return (self._place.above or HERE) if side is None else side
-
-    def _pass(self, ctx: Context, claim: Claim, to: str) -> None:
-        self._going.append((claim, to))
-        self.go_on(ctx)
-
-    def go_on(self, ctx: Context) -> None:
-        """Claims go on to neighbours that know all filters by now."""
-        going, self._going = self._going, []
-        for claim, to in going:
-            if self._place.knows(to):
-                self._place.relay.send(ctx, to, claim)
-            else:
-                self._going.append((claim, to))
-
-    def outrun(self, ctx: Context, outrun: Outrun) -> None:
-        """Somebody has come elsewhere since: who made this claim need not keep anything."""
-        toward = self._toward((outrun.node, outrun.serial))
-        if toward:
-            self._place.relay.send(ctx, toward, outrun)
-        elif outrun.node == ctx.node and (box := self._claimed(outrun.serial)) is not None:
-            if box.claimed > box.sought:  # somebody has come here since, too
-                box.claim, box.sought = 1 + ctx.rng.randrange(2**62), box.claimed
-                self._claim_again(ctx, box)
-                return
+                self.seeking.outrun(ctx, Outrun(claim.node, claim.serial))
+                self.seeking.settled(ctx, Settled(claim.name, claim.serial), HERE)
+                return True
             if box.owner is not None:
                 self._part(ctx, box.owner)
-            self.forget(ctx, box.name)
-
-    def settled(self, ctx: Context, settled: Settled, sender: str) -> None:
-        """A box is where it was claimed: all above learn on which side, and the next claim has its turn."""
-        if sender:
-            remember(self._where, settled.name, sender)
+                box.owner = None
+            del self.boxes[box.name]
+            if leaving is not None:
+                self._arrived(ctx, leaving)
+            self._hand_over(ctx, box, claim)
+        elif leaving is not None:
+            self._hand_over(ctx, leaving, claim)
         else:
-            self._where.pop(settled.name, None)
-        if self._place.above:
-            self._place.relay.send(ctx, self._place.above, settled)
-        elif (waiting := self._turns.settled(settled.name, settled.serial)) is not None:
-            self._take_turn(ctx, waiting)
+            return False
+        return True
 
-    # handing it over
+    def _hand_over(self, ctx: Context, box: Box, claim: Claim) -> None:
+        """Hand a box over from its beginning. It goes on keeping meanwhile: it may be claimed again."""
+        box.heir = Heir(claim, self.seeking.toward(claim.node, claim.serial), box)
+        box.since = ctx.now
+        self._leaving[box.name] = box
+        self._tick(ctx)
+        if claim.serial in self._sought:  # it never got to who claimed it before
+            self._sought[claim.serial].parcels.update(box.parcels)
+            box.heir.sent = box.heir.upto - 1
+        self._give(ctx, box, box.heir)
 
-    def _hand_over(self, ctx: Context, box: Box, heir: Taker) -> None:
-        if box.owner is not None:
-            self._part(ctx, box.owner)
-            box.owner = None
-        box.heir = heir
-        del self.boxes[box.name]
-        self._leaving[heir.node, heir.serial] = box
-        self._place.unwant(ctx, box)
-        self._renew(ctx, box)
-
-    def _renew(self, ctx: Context, box: Box) -> None:
-        """Hand a box over from its beginning."""
-        heir = box.heir
-        assert heir is not None
-        heir.sent = heir.got = box.first - 1
-        self._give(ctx, box, heir)
-
-    def _give(self, ctx: Context, box: Box, heir: Taker) -> None:
-        if heir.got >= box.next:
-            del self._leaving[heir.node, heir.serial]  # it is there
+    def _give(self, ctx: Context, box: Box, heir: Heir) -> None:
+        if heir.got >= heir.upto:
+            self._arrived(ctx, box)
             return
         self._push(ctx, box, heir)
-        if heir.sent == box.next - 1:
-            heir.sent = box.next  # this was the end of it
-            about = (box.next, len(box.parcels), box.done, box.lost, box.listed)
+        if heir.sent == heir.upto - 1:
+            heir.sent = heir.upto  # this was the end of it
+            about = (heir.upto, heir.count, box.done, box.lost, heir.marks)
             self.filled(ctx, Filled(heir.node, heir.serial, *about))
+
+    def _arrived(self, ctx: Context, box: Box) -> None:
+        del self._leaving[box.name]
+        self._place.unwant(ctx, box)
+
+    # claimed here
+
+    def _claim(self, ctx: Context, box: Box) -> None:
+        """Look for a box. Answers to what was asked before are none to this."""
+        self._sought.pop(box.claim, None)
+        box.claim = 1 + ctx.rng.randrange(2**62)
+        self._sought[box.claim] = box
+        box.asked = box.said = ctx.now
+        box.parcels.clear()
+        self.seeking.claim(ctx, _wanted(ctx, box), HERE)
 
     def bound(self, ctx: Context, parcel: Parcel, bound: Bound) -> bool:
         """A parcel of a box for whoever claimed it; False if nobody here knows of that."""
         node, serial, place = bound
-        box = self._claimed(serial) if node == ctx.node else None
+        box = self._sought.get(serial) if node == ctx.node else None
         if box is not None:
             box.asked = ctx.now
             box.parcels[place] = parcel
             if len(box.parcels) % STEP == 0:
                 self.more(ctx, More(ctx.node, serial, place), HERE)
-        elif toward := self._toward((node, serial)):
+        elif node != ctx.node and (toward := self.seeking.toward(node, serial)):
             self._place.relay.send(ctx, toward, parcel, bound)
         else:
             return False
         return True
 
-    def _claimed(self, serial: int) -> Box | None:
-        return next((box for box in self.boxes.values() if box.claim == serial), None)
-
     def filled(self, ctx: Context, filled: Filled) -> None:
         """All of a box has been sent to who claimed it."""
-        box = self._claimed(filled.serial) if filled.node == ctx.node else None
-        if box is None:
-            if toward := self._toward((filled.node, filled.serial)):
+        if filled.node != ctx.node:
+            if toward := self.seeking.toward(filled.node, filled.serial):
                 self._place.relay.send(ctx, toward, filled)
-        elif len(box.parcels) < filled.count:  # some were lost with a dispatcher on the way
-            self._claim_again(ctx, box)
-        else:
-            self._fill(ctx, box, filled)
+        elif (box := self._sought.get(filled.serial)) is not None:
+            if len(box.parcels) < filled.count:  # some were lost with a dispatcher on the way
+                self._claim(ctx, box)
+            else:
+                self._fill(ctx, box, filled)
 
     def _fill(self, ctx: Context, box: Box, filled: Filled) -> None:
-        serial = box.claim
-        self.more(ctx, More(ctx.node, serial, filled.next), HERE)
+        self.more(ctx, More(ctx.node, filled.serial, filled.next), HERE)
+        del self._sought[filled.serial]
         box.fill(filled.next, filled.done, filled.lost, filled.marks)
         for old in box.shrink(self._limit):
             ctx.drop(old, GIVEN_UP)
-        self.settled(ctx, Settled(box.name, serial), HERE)
+        self.seeking.settled(ctx, Settled(box.name, filled.serial), HERE)
         if box.name in self.boxes:  # it may have been claimed by now
             self._resume(ctx, box)
 
-    def _claim_again(self, ctx: Context, box: Box) -> None:
-        box.asked = ctx.now
-        box.parcels.clear()
-        self.claim(ctx, _wanted(ctx, box), HERE)
+    def outrun(self, ctx: Context, outrun: Outrun) -> None:
+        """Somebody has come elsewhere since: what was claimed here need not be kept."""
+        box = self._sought.get(outrun.serial)
+        if box is None:
+            return
+        if box.claimed > box.sought:  # somebody has come here since, too
+            box.sought = box.claimed
+            self._claim(ctx, box)
+            return
+        if box.owner is not None:
+            self._part(ctx, box.owner)
+        self.forget(ctx, box.name)
 
     # the hierarchy and time
-
-    def announce(self, ctx: Context) -> None:
-        """There is somebody new above: it has to know what is on this side."""
-        above = self._place.above
-        names = [*self.boxes, *(name for name, side in self._where.items() if side != above)]
-        for first in range(0, len(names) if above else 0, MAX_HOSTED):
-            self._place.relay.send(ctx, above or "", Hosts(tuple(names[first : first + MAX_HOSTED])))
-
-    def hosts(self, ctx: Context, hosts: Hosts, sender: str) -> None:
-        """A neighbour below has boxes on its side."""
-        new = tuple(name for name in hosts.names if name not in self.boxes and name not in self._where)
-        for name in new:
-            remember(self._where, name, sender)
-        if new and self._place.above:
-            self._place.relay.send(ctx, self._place.above, Hosts(new))
 
     def lose(self, ctx: Context, node: str) -> None:
         """A node is no neighbour any more."""
         for box in self.boxes.values():
             if box.owner is not None and box.owner.hop == node:
                 box.owner, box.since = None, ctx.now
-        self._where = {name: side for name, side in self._where.items() if side != node}
-        self._going = [(claim, to) for claim, to in self._going if to != node]
+        self.seeking.lose(node)
         self._tick(ctx)
 
     def _tick(self, ctx: Context) -> None:
-        if self.boxes:
-            ctx.wake("kept", PATIENCE / 2)
+        if self.boxes or self._leaving or self.seeking.waits:
+            ctx.wake("kept", min(self._patience, SAY_AGAIN) / 2)
 
     def on_timer(self, ctx: Context) -> None:
-        """Claim again what does not come, and give up what nobody comes back for."""
+        """Look again for what does not come, and give up what nobody comes back for."""
         for box in tuple(self.boxes.values()):
-            if box.claim and ctx.now - box.asked >= nanoseconds(PATIENCE):
-                self._claim_again(ctx, box)
-            elif box.owner is None and not box.claim and ctx.now - box.since >= self._absence:
-                for parcel in box.parcels.values():
-                    ctx.drop(parcel, GIVEN_UP)
+            if box.claim:
+                self._insist(ctx, box)
+            elif box.owner is None and ctx.now - box.since >= self._absence:
+                self._give_up(ctx, box)
                 self.forget(ctx, box.name)
+        for box in tuple(self._leaving.values()):
+            if ctx.now - box.since >= self._absence:
+                self._give_up(ctx, box)
+                self._arrived(ctx, box)
+        self.seeking.ask(ctx)
         self._tick(ctx)
+
+    def _insist(self, ctx: Context, box: Box) -> None:
+        """Look for a box again if nothing new comes, each time later; else say again that it is wanted."""
+        if ctx.now - box.asked >= nanoseconds(min(self._patience * 2**box.tries, LONGEST)):
+            box.tries = min(box.tries + 1, 20)
+            self._claim(ctx, box)
+        elif ctx.now - box.said >= nanoseconds(SAY_AGAIN):
+            box.said = ctx.now
+            self.seeking.claim(ctx, _wanted(ctx, box), HERE)
+
+    def _give_up(self, ctx: Context, box: Box) -> None:
+        for parcel in box.parcels.values():
+            ctx.drop(parcel, GIVEN_UP)
 
 
 def _wanted(ctx: Context, box: Box) -> Claim:

@@ -122,12 +122,17 @@ class Filled(Message, frozen=True):
 
 
 class Hosts(Message, frozen=True):
-    """Up the hierarchy: these are kept on my side."""
+    """Up the hierarchy: these are kept on my side, and whether that, with what was said before, is all."""
 
     names: Annotated[tuple[Name, ...], Meta(max_length=MAX_HOSTED)]
+    everything: bool = False
 
 
-What = Attach | Detach | Resume | Taken | Done | Claim | Outrun | Settled | More | Filled | Hosts
+class Ask(Message, frozen=True):
+    """Down the hierarchy: what is kept on your side?"""
+
+
+What = Attach | Detach | Resume | Taken | Done | Claim | Outrun | Settled | More | Filled | Hosts | Ask
 
 
 class Passed(Message, frozen=True):

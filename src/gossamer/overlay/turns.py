@@ -22,6 +22,8 @@ class Place(Protocol):
     """What keeping wants of the dispatcher that it belongs to."""
 
     relay: Relay
+    beside: tuple[str, ...]
+    """Neighbours on the backbone, the one above among them."""
 
     @property
     def above(self) -> str | None:
@@ -70,31 +72,26 @@ class Turns:
         self._patience = patience
         self._turns: dict[str, Turn] = {}
 
-    def has(self, claim: Claim) -> bool:
-        """Whether a claim has its turn."""
-        turn = self._turns.get(claim.name)
-        return turn is not None and not turn.over and turn.present.serial == claim.serial
+    def take(self, claim: Claim, now: int) -> tuple[Claim | None, bool]:
+        """A claim gets its turn, or waits: which one is refused for it, itself perhaps; and whether it goes.
 
-    def refused(self, claim: Claim, now: int) -> Claim | None:
-        """A claim gets its turn, or waits; which one is refused for it, itself perhaps."""
+        Who has its turn says so again and again. When it claims anew, under another number, that goes too.
+        """
         turn = self._turns.get(claim.name)
-        if turn is not None and now - turn.since >= self._patience:
-            turn.over = True
-        same = turn is not None and turn.present.serial == claim.serial
-        if turn is not None and (claim.since < turn.present.since or (same and turn.over)):
-            return claim  # said again, and too late
-        if turn is None or turn.over:
+        if turn is not None and not turn.over and same(turn.present, claim):
+            goes, turn.present, turn.since = turn.present.serial != claim.serial, claim, now
+            return None, goes
+        if turn is not None and (claim.since < turn.present.since or same(turn.present, claim)):
+            return claim, False  # said again, and too late
+        if turn is None or turn.over or now - turn.since >= self._patience:
             remember(self._turns, claim.name, Turn(claim, now))
-            return None
-        if same:
-            turn.since = now
-            return None
+            return None, True
         former, turn.waiting = turn.waiting, claim
-        if former is None or former.serial == claim.serial:
-            return None
+        if former is None or same(former, claim):
+            return None, False
         if former.since > claim.since:
             former, turn.waiting = claim, former
-        return former
+        return former, False
 
     def settled(self, name: str, serial: int) -> Claim | None:
         """A claim has been answered; the one that comes next."""
@@ -103,6 +100,11 @@ class Turns:
             return None
         waiting, turn.waiting, turn.over = turn.waiting, None, True
         return waiting
+
+
+def same(a: Claim, b: Claim) -> bool:
+    """Whether one was made for the other, because no answer came."""
+    return (a.name, a.node, a.since) == (b.name, b.node, b.since)
 
 
 def remember(known: dict[K, V], key: K, value: V) -> None:

@@ -27,6 +27,7 @@ from gossamer.overlay.filterwords import Advertise, Tell, Told, Withdraw
 from gossamer.overlay.following import Followed, Following, taken_over
 from gossamer.overlay.keeping import Keeping
 from gossamer.overlay.movewords import (
+    Ask,
     Attach,
     Claim,
     Detach,
@@ -77,6 +78,9 @@ class DispatchSettings(Settings, frozen=True):
         who comes back is told how many.
     absence
         Seconds after which nobody is expected back, and all that was kept is given up.
+    patience
+        Seconds after which a subscription that is to come from another dispatcher is looked for again, if
+        nothing of it has come.
     """
 
     propagation: Literal["subscription", "advertisement"] = "subscription"
@@ -88,6 +92,7 @@ class DispatchSettings(Settings, frozen=True):
     waiting: Annotated[int, Meta(ge=1024, le=2**32)] = 64 * 1024 * 1024
     kept: Annotated[int, Meta(ge=1, le=10_000_000)] = 10_000
     absence: Annotated[float, Meta(gt=0, le=1e9)] = 7 * 86400.0
+    patience: Annotated[float, Meta(gt=0, le=3600)] = 20.0
 
 
 class Dispatch(Template[DispatchSettings]):
@@ -96,7 +101,7 @@ class Dispatch(Template[DispatchSettings]):
     Promises: at most once, and in causal order, whatever links lose, double or reorder; nothing is missing
         while dispatchers live and the hierarchy stays as it is. An event goes down only where somebody wants
         it, and with advertisements it goes nowhere else either. A subscription that is kept gets what came
-        while it was away, once and in order, at the dispatcher that kept it.
+        while it was away, once and in order, at whichever dispatcher it comes back.
     Costs: a message per hop for each subscription that no other covers; a search in the index per event and
         dispatcher; per hop some ten bytes a parcel, and an acknowledgement for all that came in a tenth of a
         second. With advertisements a message per hop for each of those too, and for what they call down.
@@ -114,13 +119,14 @@ class Dispatch(Template[DispatchSettings]):
         super().__init__(settings)
         self.table = FilterTable(settings.propagation == "advertisement", settings.retry)
         self.relay = Relay(settings.ack, settings.retry, settings.waiting, self._renewed)
-        self.keeping = Keeping(self, settings.kept, settings.absence)
+        self.keeping = Keeping(self, settings.kept, settings.absence, settings.patience)
         self.following = Following(self.relay)
         self._own: dict[int, Criteria] = {}
         self._calls: dict[int, int] = {}
         """Of subscriptions that are kept: the call of the application."""
         self._kept: dict[int, str] = {}
         self._seen = Seen(settings.window)
+        self.beside: tuple[str, ...] = ()
 
     @property
     def above(self) -> str | None:
@@ -331,17 +337,19 @@ class Dispatch(Template[DispatchSettings]):
             case Taken():
                 self.following.taken(ctx, message)
             case Claim():
-                self.keeping.claim(ctx, message, sender)
+                self.keeping.seeking.claim(ctx, message, sender)
             case Outrun():
-                self.keeping.outrun(ctx, message)
+                self.keeping.seeking.outrun(ctx, message)
             case Settled():
-                self.keeping.settled(ctx, message, sender)
+                self.keeping.seeking.settled(ctx, message, sender)
             case More():
                 self.keeping.more(ctx, message, sender)
             case Filled():
                 self.keeping.filled(ctx, message)
             case Hosts():
-                self.keeping.hosts(ctx, message, sender)
+                self.keeping.seeking.hosts(ctx, message, sender)
+            case Ask():
+                self.keeping.seeking.asked(ctx, sender)
 
     def _renewed(self, ctx: Context, node: str) -> None:
         if self._client(ctx):
@@ -363,11 +371,13 @@ class Dispatch(Template[DispatchSettings]):
         for node in self.table.place(*neighbourhood(ctx, self.settings.root, self.settings.above)):
             self.relay.forget(ctx, node)
             self.keeping.lose(ctx, node)
+        below = ctx.container(BELOW) or ()
+        self.beside = tuple(node for node in self.near if node not in below)
         if self.above != before and self.above:
             if self._client(ctx):
                 self.following.moved(ctx)
             else:
-                self.keeping.announce(ctx)
+                self.keeping.seeking.announce(ctx)
         self.settle(ctx)
 
     def settle(self, ctx: Context, again: bool = False) -> None:
@@ -375,7 +385,7 @@ class Dispatch(Template[DispatchSettings]):
         self.table.settle(ctx, again)
         for node in filter(self.telling.tells, self.near):
             self.relay.open(ctx, node)
-        self.keeping.go_on(ctx)
+        self.keeping.seeking.go_on(ctx)
 
     def on_timer(self, ctx: Context, name: str) -> None:
         if name == "relay":
