@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from itertools import count
+from pathlib import Path
 
 import pytest
 
-from gossamer import Closed, WishRefused
+from gossamer import Closed, Node, Role, WishRefused, connect
 
-from .parties import SOON, client, reach, server, take, turns
+from .parties import ANY_PORT, SOON, client, reach, server, take, turns
+
+
+def keeper(folder: Path) -> Node:
+    """A server whose state is in a folder."""
+    return connect(name="b1", role=Role.BACKBONE, listen=ANY_PORT, state=str(folder))
 
 
 async def test_a_client_goes_and_another_takes_up_its_subscription() -> None:
@@ -75,6 +81,23 @@ async def test_who_wanders_among_three_servers_under_traffic_gets_everything_onc
                     events.ack(event)
         talking.cancel()
         assert [each for each in found if each.isdigit()] == [b"%d" % number for number in range(len(found))]
+
+
+async def test_what_a_server_keeps_on_disk_is_there_when_it_starts_again(tmp_path: Path) -> None:
+    async with keeper(tmp_path) as node:
+        news = await node.channel("news", "dispatch", {"disk": True})
+        async with news.subscribe(durable="ann") as events:
+            await news.publish(b"1")
+            await news.publish(b"2")
+            events.ack(await events.next(timeout=SOON))
+        for number in range(3, 10):
+            await news.publish(b"%d" % number)
+    async with (
+        keeper(tmp_path) as node,
+        client(node, "phone") as phone,
+        (await phone.channel("news", "dispatch", {"disk": True})).subscribe(durable="ann") as events,
+    ):
+        assert await take(events, 8) == [b"%d" % number for number in range(2, 10)]
 
 
 async def test_who_subscribes_under_the_same_name_elsewhere_takes_over() -> None:

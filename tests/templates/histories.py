@@ -247,7 +247,7 @@ def main(arguments: Iterable[str]) -> int:
             events, heard, moves = events + own, heard + deliveries, moves + wandered
             failed += bool(wrong)
             for each in wrong[:3]:
-                print(f"history {seed}: {each}")
+                print(f"history {seed}: {each}", flush=True)
     print(f"{count} histories, {moves} comings, {events} events, {heard} deliveries to who moves: ", end="")
     print(f"{failed} with something missing, twice or out of order")
     return int(failed > 0)

@@ -191,3 +191,58 @@ def test_a_dispatcher_on_the_way_that_begins_anew_learns_where_boxes_are() -> No
     net.come("C")
     net.world.run(net.world.now + 60)
     assert net.got["C", "A"] == [1]
+
+
+def test_what_is_kept_on_disk_is_there_in_the_next_life_and_moves_from_there() -> None:
+    net = Moving(disk=True)
+    number = net.come("D")
+    net.send(count=2)
+    net.go("D", number, done=1)
+    net.send(count=2)
+    net.world.crash("D")
+    net.world.run(net.world.now + 2)
+    net.world.restart("D")
+    net.settle()
+    net.send()
+    net.come("C")
+    assert net.got["C", "A"] == [2, 3, 4, 5]
+    assert not net.at("D").keeping.boxes
+    net.world.crash("D")
+    net.world.restart("D")
+    net.settle()
+    assert not net.at("D").keeping.boxes, "it has gone from the disk too"
+
+
+def test_without_a_disk_a_new_life_begins_with_nothing() -> None:
+    net = Moving()
+    net.go("D", net.come("D"))
+    net.send()
+    net.world.crash("D")
+    net.world.restart("D")
+    net.settle()
+    net.come("D")
+    assert net.got["D", "A"] == []
+
+
+@pytest.mark.parametrize("disk", [False, True])
+def test_a_client_whose_dispatcher_begins_anew_gets_what_comes_then(disk: bool) -> None:
+    net = Moving(disk=disk)
+    net.come("c")
+    net.send(count=5)
+    net.world.crash("C")
+    net.world.run(net.world.now + 2)
+    net.world.restart("C")
+    net.world.run(net.world.now + 60)
+    net.send(count=3)
+    assert net.got["c", "A"] == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_who_comes_before_the_disk_is_read_waits_for_it() -> None:
+    net = Moving(disk=True)
+    net.go("D", net.come("D"))
+    net.send()
+    net.world.crash("D")
+    net.world.restart("D")
+    assert "on disk" in str(net.obstacle("D"))
+    net.come("D")
+    assert net.got["D", "A"] == [1]

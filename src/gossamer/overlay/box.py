@@ -159,16 +159,23 @@ class Box:
             self.lost += self.owner is None or self.owner.sent < place
             yield self.parcels.pop(place)
 
-    def finish(self, done: Position) -> None:
-        """Everything up to a position is done."""
+    def finish(self, done: Position) -> bool:
+        """Everything up to a position is done; whether that is news for what is here."""
         if done < self.done:
-            return
+            return False
         self.done = done
         if self.claim:
-            return  # when all of it is here
+            return False  # when all of it is here
         for place in [each for each in self.parcels if each <= done[0]]:
             if place < done[0] or done[1] >= self.parcels[place].stamp.count - 1:
                 del self.parcels[place]
+        return True
+
+    def behind(self, place: int, end: int) -> int:
+        """The first place behind one, and before an end, that has a parcel; 0 if there is none."""
+        if place + 1 in self.parcels or place + 1 >= end:
+            return place + 1 if place + 1 < end else 0
+        return min((each for each in self.parcels if place < each < end), default=0)
 
     @property
     def first(self) -> int:

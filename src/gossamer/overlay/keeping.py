@@ -23,6 +23,7 @@ from gossamer.core.names import nanoseconds
 from gossamer.core.parcel import Bound, Parcel
 from gossamer.core.trace import EXPIRED
 from gossamer.overlay.box import WINDOW, Box, Heir, Taker
+from gossamer.overlay.ledger import Ledger
 from gossamer.overlay.movewords import Claim, Filled, More, Outrun, Resume, Settled, Taken
 from gossamer.overlay.seeking import HERE, SAY_AGAIN, Seeking
 from gossamer.overlay.turns import Place
@@ -54,6 +55,7 @@ class Keeping:
         self._absence = nanoseconds(absence)
         self._patience = patience
         self.seeking = Seeking(place, self)
+        self.ledger = Ledger(limit)
         self._sought: dict[int, Box] = {}
         """Boxes that are on their way here, by the number of their claim."""
         self._leaving: dict[str, Box] = {}
@@ -76,6 +78,8 @@ class Keeping:
             self._place.unwant(ctx, box)
             box.criteria = criteria
             self._place.want(ctx, box)
+            if not box.claim:
+                self.ledger.state(ctx, box, lambda ctx: None)
         box.owner, box.claimed = owner, max(box.claimed, ctx.now)
         if not box.claim:
             self._resume(ctx, box)
@@ -94,11 +98,14 @@ class Keeping:
         if box is not None:
             self._sought.pop(box.claim, None)
             self._place.unwant(ctx, box)
+            if not box.claim:
+                self.ledger.left(ctx, name)
 
     def finish(self, ctx: Context, name: str, done: tuple[int, int]) -> None:
         """The owner has done everything up to a position."""
-        if name in self.boxes:
-            self.boxes[name].finish(done)
+        box = self.boxes.get(name)
+        if box is not None and box.finish(done):
+            self.ledger.done(ctx, box)
 
     def filling(self, node: str) -> str | None:
         """The name of a subscription of a node that has not come here yet."""
@@ -140,7 +147,9 @@ class Keeping:
 
     def keep(self, ctx: Context, box: Box, parcel: Parcel) -> None:
         """A parcel that a box wants."""
-        if not box.add(parcel) and not box.claim:
+        if box.add(parcel):
+            self.ledger.kept(ctx, box, parcel)
+        elif not box.claim:
             return
         if box.owner is not None and not box.claim:
             self._push(ctx, box, box.owner)
@@ -150,11 +159,8 @@ class Keeping:
     def _push(self, ctx: Context, box: Box, taker: Taker) -> None:
         """Hand over what a taker has not got, as far as it keeps up."""
         end = taker.upto if isinstance(taker, Heir) else box.next
-        while taker.sent + 1 < end and taker.ready:
-            taker.sent += 1
-            parcel = box.parcels.get(taker.sent)
-            if parcel is None:
-                continue
+        while taker.ready and (place := box.behind(taker.sent, end)):
+            taker.sent, parcel = place, box.parcels[place]
             if parcel.deadline is not None and ctx.now > parcel.deadline:
                 ctx.drop(box.parcels.pop(taker.sent), EXPIRED)
                 continue
@@ -203,9 +209,9 @@ class Keeping:
             if box.owner is not None:
                 self._part(ctx, box.owner)
                 box.owner = None
-            del self.boxes[box.name]
             if leaving is not None:
                 self._arrived(ctx, leaving)
+            del self.boxes[box.name]
             self._hand_over(ctx, box, claim)
         elif leaving is not None:
             self._hand_over(ctx, leaving, claim)
@@ -229,7 +235,7 @@ class Keeping:
             self._arrived(ctx, box)
             return
         self._push(ctx, box, heir)
-        if heir.sent == heir.upto - 1:
+        if heir.sent < heir.upto and not box.behind(heir.sent, heir.upto):
             heir.sent = heir.upto  # this was the end of it
             about = (heir.upto, heir.count, box.done, box.lost, heir.marks)
             self.filled(ctx, Filled(heir.node, heir.serial, *about))
@@ -237,6 +243,8 @@ class Keeping:
     def _arrived(self, ctx: Context, box: Box) -> None:
         del self._leaving[box.name]
         self._place.unwant(ctx, box)
+        if box.name not in self.boxes or self.boxes[box.name].claim:
+            self.ledger.left(ctx, box.name)
 
     # claimed here
 
@@ -276,14 +284,31 @@ class Keeping:
                 self._fill(ctx, box, filled)
 
     def _fill(self, ctx: Context, box: Box, filled: Filled) -> None:
-        self.more(ctx, More(ctx.node, filled.serial, filled.next), HERE)
         del self._sought[filled.serial]
-        box.fill(filled.next, filled.done, filled.lost, filled.marks)
+        after = box.owner.sent if box.owner is not None else 0  # who had more than is kept anywhere
+        box.fill(filled.next or after + 1, filled.done, filled.lost, filled.marks)
         for old in box.shrink(self._limit):
             ctx.drop(old, GIVEN_UP)
-        self.seeking.settled(ctx, Settled(box.name, filled.serial), HERE)
+        self.ledger.state(ctx, box, lambda ctx: self._settle(ctx, box, filled))
         if box.name in self.boxes:  # it may have been claimed by now
             self._resume(ctx, box)
+
+    def _settle(self, ctx: Context, box: Box, filled: Filled) -> None:
+        """A box is here: who had it need not keep it any more, and the next claim has its turn."""
+        self.more(ctx, More(ctx.node, filled.serial, filled.next), HERE)
+        self.seeking.settled(ctx, Settled(box.name, filled.serial), HERE)
+
+    def open(self, ctx: Context) -> None:
+        """What is kept is on disk too: read what is there."""
+        self.ledger.open(ctx)
+        self._tick(ctx)
+
+    def restore(self, ctx: Context, boxes: dict[str, Box]) -> None:
+        """Boxes of an earlier life."""
+        for box in boxes.values():
+            self.boxes[box.name] = box
+            self._place.want(ctx, box)
+        self._tick(ctx)
 
     def outrun(self, ctx: Context, outrun: Outrun) -> None:
         """Somebody has come elsewhere since: what was claimed here need not be kept."""
@@ -309,7 +334,7 @@ class Keeping:
         self._tick(ctx)
 
     def _tick(self, ctx: Context) -> None:
-        if self.boxes or self._leaving or self.seeking.waits:
+        if self.boxes or self._leaving or self.seeking.waits or not self.ledger.ready:
             ctx.wake("kept", min(self._patience, SAY_AGAIN) / 2)
 
     def on_timer(self, ctx: Context) -> None:
@@ -325,6 +350,8 @@ class Keeping:
                 self._give_up(ctx, box)
                 self._arrived(ctx, box)
         self.seeking.ask(ctx)
+        here = (box for box in self.boxes.values() if not box.claim and box.name not in self._leaving)
+        self.ledger.tidy(ctx, (*here, *self._leaving.values()))
         self._tick(ctx)
 
     def _insist(self, ctx: Context, box: Box) -> None:

@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from gossamer.core.context import BELOW, NODES, SERVER, TREE, Context
 from gossamer.core.control import on
+from gossamer.core.effect import Appended, Report
 from gossamer.core.errors import NotAdvertised, ProtocolError
 from gossamer.core.event import Attributes, Criteria
 from gossamer.core.names import MAX_NODE_NAME, Role
@@ -20,31 +21,13 @@ from gossamer.core.parcel import Bound, Parcel
 from gossamer.core.seen import Seen
 from gossamer.core.template import AT_MOST_ONCE, CAUSAL, Membership, Settings, Template
 from gossamer.core.trace import EXPIRED
-from gossamer.filters.identity import restored
 from gossamer.overlay.box import Box, Taker
 from gossamer.overlay.filtertable import FilterTable
 from gossamer.overlay.filterwords import Advertise, Tell, Told, Withdraw
 from gossamer.overlay.following import Followed, Following, taken_over
+from gossamer.overlay.heeding import heed
 from gossamer.overlay.keeping import Keeping
-from gossamer.overlay.movewords import (
-    Ask,
-    Attach,
-    Claim,
-    Detach,
-    Done,
-    Filled,
-    ForgetKept,
-    Hosts,
-    Keep,
-    KeptDone,
-    More,
-    Outrun,
-    Passed,
-    Resume,
-    Settled,
-    Taken,
-    What,
-)
+from gossamer.overlay.movewords import ForgetKept, Keep, KeptDone, Passed, What
 from gossamer.overlay.neighbourhood import neighbourhood
 from gossamer.overlay.relay import Relay
 from gossamer.overlay.relaywords import Begin, Begun, Ended, Got, Sent
@@ -78,6 +61,8 @@ class DispatchSettings(Settings, frozen=True):
         who comes back is told how many.
     absence
         Seconds after which nobody is expected back, and all that was kept is given up.
+    disk
+        Whether what is kept is on the disk of its dispatcher too, and there again in its next life.
     patience
         Seconds after which a subscription that is to come from another dispatcher is looked for again, if
         nothing of it has come.
@@ -92,6 +77,7 @@ class DispatchSettings(Settings, frozen=True):
     waiting: Annotated[int, Meta(ge=1024, le=2**32)] = 64 * 1024 * 1024
     kept: Annotated[int, Meta(ge=1, le=10_000_000)] = 10_000
     absence: Annotated[float, Meta(gt=0, le=1e9)] = 7 * 86400.0
+    disk: bool = False
     patience: Annotated[float, Meta(gt=0, le=3600)] = 20.0
 
 
@@ -125,6 +111,8 @@ class Dispatch(Template[DispatchSettings]):
         self._calls: dict[int, int] = {}
         """Of subscriptions that are kept: the call of the application."""
         self._kept: dict[int, str] = {}
+        self._early: list[tuple[int, Keep | ForgetKept]] = []
+        """Calls that wait until everything of earlier lives is here."""
         self._seen = Seen(settings.window)
         self.beside: tuple[str, ...] = ()
 
@@ -152,6 +140,8 @@ class Dispatch(Template[DispatchSettings]):
                 raise NotAdvertised(attributes, len(own))
 
     def obstacle(self, ctx: Context) -> str | None:
+        if not self.keeping.ledger.ready:
+            return f"what is kept on disk to be read {self.keeping.ledger.trouble}".rstrip()
         moving = self.following.absent() if self._client(ctx) else self.keeping.filling(ctx.node)
         return f"the subscription kept as {moving!r} to come here" if moving else self.relay.obstacle()
 
@@ -167,7 +157,7 @@ class Dispatch(Template[DispatchSettings]):
     def _take(self, ctx: Context, sender: str, place: tuple[int, int], what: Parcel | What) -> None:
         for each, bound in self.relay.take(ctx, sender, place, what):
             if not isinstance(each, Parcel):
-                self._heed(ctx, each, sender)
+                heed(ctx, each, sender, self.keeping, self.following)
             elif bound is not None:
                 self._bound(ctx, each, bound)
             elif each.deadline is not None and ctx.now > each.deadline:
@@ -242,6 +232,9 @@ class Dispatch(Template[DispatchSettings]):
 
     def on_call(self, ctx: Context, call: int, request: Any) -> None:
         client = self._client(ctx)
+        if not self.keeping.ledger.ready and isinstance(request, (Keep, ForgetKept)):
+            self._early.append((call, request))
+            return
         match request:
             case Advertise():
                 self.advertise(ctx, request.criteria)
@@ -268,7 +261,9 @@ class Dispatch(Template[DispatchSettings]):
 
     def _keep(self, ctx: Context, call: int, keep: Keep) -> None:
         """A subscription here becomes one that is kept: here, or at the server of a client."""
-        number, criteria = keep.subscription, self._own.pop(keep.subscription)
+        number, criteria = keep.subscription, self._own.pop(keep.subscription, None)
+        if criteria is None:
+            return  # it has ended before everything of earlier lives was here
         self._kept[number], self._calls[number] = keep.name, call
         if self._client(ctx):
             self.following.attach(ctx, Followed(keep.name, criteria, number, call, keep.after))
@@ -320,37 +315,6 @@ class Dispatch(Template[DispatchSettings]):
         if sender in self.near:
             self.relay.hear(ctx, message, sender)
 
-    def _heed(self, ctx: Context, message: What, sender: str) -> None:
-        match message:
-            case Attach():
-                owner = Taker(sender, message.serial, sender, message.after)
-                self.keeping.attach(ctx, message.name, restored(message.identity), owner)
-            case Detach():
-                if message.forget:
-                    self.keeping.forget(ctx, message.name)
-                else:
-                    self.keeping.detach(ctx, message.name, sender, message.serial)
-            case Done():
-                self.keeping.finish(ctx, message.name, message.done)
-            case Resume():
-                self.following.resume(ctx, message)
-            case Taken():
-                self.following.taken(ctx, message)
-            case Claim():
-                self.keeping.seeking.claim(ctx, message, sender)
-            case Outrun():
-                self.keeping.seeking.outrun(ctx, message)
-            case Settled():
-                self.keeping.seeking.settled(ctx, message, sender)
-            case More():
-                self.keeping.more(ctx, message, sender)
-            case Filled():
-                self.keeping.filled(ctx, message)
-            case Hosts():
-                self.keeping.seeking.hosts(ctx, message, sender)
-            case Ask():
-                self.keeping.seeking.asked(ctx, sender)
-
     def _renewed(self, ctx: Context, node: str) -> None:
         if self._client(ctx):
             self.following.moved(ctx)
@@ -360,13 +324,31 @@ class Dispatch(Template[DispatchSettings]):
     # the hierarchy, and time
 
     def on_open(self, ctx: Context) -> None:
+        if self.settings.disk and not self._client(ctx):
+            self.keeping.open(ctx)
         self._place(ctx)
+
+    def on_report(self, ctx: Context, report: Report) -> None:
+        if isinstance(report, Appended):
+            self.keeping.ledger.written(ctx, report)
+        else:
+            self.keeping.ledger.read(ctx, report, self._restore)
+
+    def _restore(self, ctx: Context, boxes: dict[str, Box]) -> None:
+        """Everything of earlier lives is here."""
+        self.keeping.restore(ctx, boxes)
+        self._place(ctx)
+        early, self._early = self._early, []
+        for call, request in early:
+            self.on_call(ctx, call, request)
 
     def on_container(self, ctx: Context, name: str, value: Any) -> None:
         self._place(ctx)
 
     def _place(self, ctx: Context) -> None:
-        """Find the dispatchers next to this one, and which of them is above."""
+        """Find the dispatchers next to this one, and which of them is above; not before all is known here."""
+        if not self.keeping.ledger.ready:
+            return
         before = self.above
         for node in self.table.place(*neighbourhood(ctx, self.settings.root, self.settings.above)):
             self.relay.forget(ctx, node)
