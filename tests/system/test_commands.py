@@ -50,6 +50,22 @@ def test_who_comes_later_sees_the_last_value(at: str) -> None:
         assert reader.end() == 0
 
 
+def test_who_comes_back_at_another_server_sees_what_came_meanwhile(at: str) -> None:
+    server = ("up", "--listen", "tcp://127.0.0.1:0", "--connect", at, "--json")
+    with gossamer(*server) as other:
+        kept = ("mail", "--template", "dispatch", "--durable", "ann", "--timeout", "30")
+        with listening(gossamer("sub", *kept, "--at", at, "--count", "1")) as reader:
+            with gossamer("pub", "mail", "one", "two", "--at", at, "--wait", "30") as writer:
+                assert writer.end() == 0
+            assert reader.lines(1) == ["one"]
+            assert reader.end() == 0
+        with gossamer("pub", "mail", "three", "--at", at, "--wait", "30") as writer:
+            assert writer.end() == 0
+        with gossamer("sub", *kept, "--at", address_of(other), "--count", "2") as reader:
+            assert reader.lines(2) == ["two", "three"]
+            assert reader.end() == 0
+
+
 def test_json_tells_all_about_an_event(at: str) -> None:
     with gossamer("sub", "prices", "--at", at, "--count", "1", "--json", "--where", "price>10") as reader:
         envelope = ("-a", "symbol=ACME", "-a", "price=12.5", "--priority", "7")

@@ -146,7 +146,7 @@ class History(Witness):
         """Disconnect; below a dispatcher only when that one has all that was published here."""
         assert wanderer.at is not None
         node, number = wanderer.at
-        if node in self.clients and not self._template(node).relay.idle:
+        if node in self.clients and self._template(node).relay.unconfirmed:
             self.world.at(self.world.now + 0.1, lambda: self._go(wanderer, away))
             return
         wanderer.at = None

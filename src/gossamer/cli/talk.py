@@ -186,6 +186,9 @@ def sub(
     max_pending: Annotated[int, typer.Option(min=1, help="Events that may wait here.")] = MAX_PENDING,
     on_full: Annotated[str, typer.Option(help=f"What then: {', '.join(get_args(OnFull))}.")] = "block",
     retained: Annotated[bool, typer.Option("--retained", help="The last value first.")] = False,
+    durable: Annotated[
+        str, typer.Option(metavar="NAME", help="Go on where the last one of this name ended (dispatch).")
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Show the events of a channel, one line each."""
@@ -195,6 +198,8 @@ def sub(
         async with connect(at, trust=trust or ()) as node:
             opened = await _open(node, channel, template)
             terms: dict[str, Any] = {"max_pending": max_pending, "on_full": on_full, "retained": retained}
+            if durable:
+                terms |= {"durable": durable, "ack": "explicit"}
             async with opened.subscribe(criteria, **terms) as events:
                 if not as_json:
                     print(f"listening on {channel!r}; Ctrl-C ends", file=sys.stderr)
@@ -204,6 +209,8 @@ def sub(
                     _show(channel, event, as_json)
                     if reply is not None:
                         await event.feedback(reply.encode())
+                    if durable:
+                        events.ack(event)
                     left = None if left is None else left - 1
                 if events.dropped:
                     print(f"{events.dropped} events were dropped here", file=sys.stderr)

@@ -152,6 +152,10 @@ class Template(Generic[S]):
         """How many parcels without events have to leave before those that are sealed now."""
         return 0
 
+    def unconfirmed(self, ctx: Context) -> Iterable[str]:
+        """Neighbours that have not said that they have all that went to them; who drains waits for them."""
+        return ()
+
     def matching(self, ctx: Context) -> bool:
         """Whether somebody, as far as this node knows, listens."""
         return bool(ctx.subscribers)

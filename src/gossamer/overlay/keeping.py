@@ -90,7 +90,7 @@ class Keeping:
         owner = box.owner if box is not None else None
         if box is not None and owner is not None and (owner.node, owner.serial) == (node, serial):
             box.owner, box.since = None, ctx.now
-            self._tick(ctx)
+            self.tick(ctx)
 
     def forget(self, ctx: Context, name: str) -> None:
         """Nobody will come back for it."""
@@ -123,7 +123,7 @@ class Keeping:
         box = self.boxes[name] = Box(name, criteria, ctx.now)
         self._place.want(ctx, box)
         self._claim(ctx, box)
-        self._tick(ctx)
+        self.tick(ctx)
         return box
 
     def _part(self, ctx: Context, owner: Taker) -> None:
@@ -224,7 +224,7 @@ class Keeping:
         box.heir = Heir(claim, self.seeking.toward(claim.node, claim.serial), box)
         box.since = ctx.now
         self._leaving[box.name] = box
-        self._tick(ctx)
+        self.tick(ctx)
         if claim.serial in self._sought:  # it never got to who claimed it before
             self._sought[claim.serial].parcels.update(box.parcels)
             box.heir.sent = box.heir.upto - 1
@@ -301,14 +301,14 @@ class Keeping:
     def open(self, ctx: Context) -> None:
         """What is kept is on disk too: read what is there."""
         self.ledger.open(ctx)
-        self._tick(ctx)
+        self.tick(ctx)
 
     def restore(self, ctx: Context, boxes: dict[str, Box]) -> None:
         """Boxes of an earlier life."""
         for box in boxes.values():
             self.boxes[box.name] = box
             self._place.want(ctx, box)
-        self._tick(ctx)
+        self.tick(ctx)
 
     def outrun(self, ctx: Context, outrun: Outrun) -> None:
         """Somebody has come elsewhere since: what was claimed here need not be kept."""
@@ -331,9 +331,10 @@ class Keeping:
             if box.owner is not None and box.owner.hop == node:
                 box.owner, box.since = None, ctx.now
         self.seeking.lose(node)
-        self._tick(ctx)
+        self.tick(ctx)
 
-    def _tick(self, ctx: Context) -> None:
+    def tick(self, ctx: Context) -> None:
+        """Look after what is here in a while."""
         if self.boxes or self._leaving or self.seeking.waits or not self.ledger.ready:
             ctx.wake("kept", min(self._patience, SAY_AGAIN) / 2)
 
@@ -352,7 +353,7 @@ class Keeping:
         self.seeking.ask(ctx)
         here = (box for box in self.boxes.values() if not box.claim and box.name not in self._leaving)
         self.ledger.tidy(ctx, (*here, *self._leaving.values()))
-        self._tick(ctx)
+        self.tick(ctx)
 
     def _insist(self, ctx: Context, box: Box) -> None:
         """Look for a box again if nothing new comes, each time later; else say again that it is wanted."""

@@ -167,9 +167,9 @@ class Relay:
             self._begin(ctx, node)
 
     @property
-    def idle(self) -> bool:
-        """Whether neighbours have said that they have everything."""
-        return not any(going.kept for going in self._going.values())
+    def unconfirmed(self) -> list[str]:
+        """Neighbours that have not said that they have everything."""
+        return [node for node, going in self._going.items() if going.kept]
 
     def obstacle(self) -> str | None:
         """Whom those who publish here have to wait for."""

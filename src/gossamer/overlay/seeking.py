@@ -36,6 +36,9 @@ class Boxes(Protocol):
     def answer(self, ctx: Context, claim: Claim) -> bool:
         """A claim has come to where its box may be; False if it is not here."""
 
+    def tick(self, ctx: Context) -> None:
+        """Something waits: look after it in a while."""
+
     def outrun(self, ctx: Context, outrun: Outrun) -> None: ...
 
     def filled(self, ctx: Context, filled: Filled) -> None: ...
@@ -97,6 +100,7 @@ class Seeking:
         elif self._unheard():
             waiting = [each for each in self._undecided if not same(each[0], claim)]
             self._undecided = [*waiting, (claim, from_above)]
+            self._here.tick(ctx)
         else:
             self._here.filled(ctx, Filled(claim.node, claim.serial))
 

@@ -235,8 +235,13 @@ class Outlet:
         self.flush()
         await self._retained.written()
         # transports tell that they have drained only above their high water, so look
-        while self._host.pending and not self._host.closed:  # noqa: ASYNC110
+        while (self._host.pending or self._unconfirmed()) and not self._host.closed:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
+
+    def _unconfirmed(self) -> bool:
+        """Whether a neighbour that is there has not said that it has everything."""
+        instance = self._instance
+        return any(name in self._host.links for name in instance.template.unconfirmed(instance.context))
 
     def flush(self) -> None:
         """Send the open parcel now."""

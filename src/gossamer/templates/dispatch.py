@@ -205,6 +205,9 @@ class Dispatch(Template[DispatchSettings]):
         except ProtocolError:
             return []
 
+    def unconfirmed(self, ctx: Context) -> list[str]:
+        return self.relay.unconfirmed
+
     def matching(self, ctx: Context) -> bool:
         here = self._own or self.keeping.boxes
         return bool(here) or any(said.table for said in self.telling.said.values())
