@@ -12,6 +12,7 @@ from gossamer.filters.language import typed
 from gossamer.overlay import filtertable, shade
 from gossamer.overlay.box import Box
 from gossamer.overlay.keeping import Keeping
+from gossamer.overlay.movewords import Claim
 from gossamer.overlay.seeking import Seeking
 from gossamer.overlay.shade import Shade
 from gossamer.templates.dispatch import Dispatch
@@ -116,15 +117,11 @@ def test_who_publishes_before_its_subscription_has_come_breaks_the_order(
 def test_answers_to_a_claim_that_was_given_up_are_taken_for_others_if_its_number_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    claim = Keeping._claim
-
     def same_number(self: Keeping, ctx: Context, box: Box) -> None:
-        number = box.claim
-        claim(self, ctx, box)
-        if number:
-            del self._sought[box.claim]
-            box.claim = number
-            self._sought[number] = box
+        box.claim = box.claim or 1 + ctx.rng.randrange(2**62)
+        self._sought[box.claim] = box
+        box.parcels.clear()
+        self.seeking.claim(ctx, Claim(box.name, ctx.node, box.claim, box.sought), "")
 
     monkeypatch.setattr(Keeping, "_claim", same_number)
     assert seen("lacks")
