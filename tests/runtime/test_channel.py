@@ -141,36 +141,40 @@ async def test_a_run_with_something_that_is_no_bytes_is_published_up_to_there() 
             assert events.pending == 0
 
 
-async def test_one_event_on_an_idle_channel_leaves_when_the_loop_turns() -> None:
+async def test_one_event_on_an_idle_channel_leaves_at_once_and_the_next_when_the_loop_turns() -> None:
     async with connect() as node:
         channel = await node.channel("news", "loop")
         async with channel.subscribe() as events:
             await channel.publish(b"alone")
-            assert events.pending == 0
-            await turns(2)
             assert events.pending == 1
+            await channel.publish(b"behind it")
+            assert events.pending == 1
+            await turns(2)
+            assert events.pending == 2
+            await channel.publish(b"alone again")
+            assert events.pending == 3
 
 
-async def test_many_publishes_in_one_turn_share_a_parcel() -> None:
+async def test_many_publishes_in_one_turn_share_a_parcel_behind_the_first() -> None:
     async with connect() as node:
         channel = await node.channel("news", "loop")
         async with channel.subscribe() as events:
             for i in range(1000):
                 await channel.publish(b"%d" % i)
-            batch = await anext(events.batches())
-            assert [event.payload for event in batch] == [b"%d" % i for i in range(1000)]
-            assert len({event.parcel.stamp.sequence for event in batch}) == 1
+            first, *others = [await events.next(timeout=SOON) for _ in range(1000)]
+            assert [event.payload for event in (first, *others)] == [b"%d" % i for i in range(1000)]
+            assert {event.parcel.stamp.sequence for event in others} == {first.parcel.stamp.sequence + 1}
 
 
 async def test_events_with_other_wishes_go_into_another_parcel_and_stay_in_order() -> None:
     async with connect() as node:
         channel = await node.channel("news", "loop")
         async with channel.subscribe() as events:
-            for priority in (1, 1, 8, 1):
+            for priority in (1, 1, 1, 8, 1):
                 await channel.publish(b"%d" % priority, Envelope(wishes=Wishes(priority)))
-            got = [await events.next(timeout=SOON) for _ in range(4)]
-    assert [event.envelope.wishes.priority for event in got] == [1, 1, 8, 1]
-    assert [event.parcel.stamp.sequence for event in got] == [1, 1, 2, 3]
+            got = [await events.next(timeout=SOON) for _ in range(5)]
+    assert [event.envelope.wishes.priority for event in got] == [1, 1, 1, 8, 1]
+    assert [event.parcel.stamp.sequence for event in got] == [1, 2, 2, 3, 4]
 
 
 async def test_a_lingering_channel_keeps_its_parcel_open_until_it_is_flushed() -> None:

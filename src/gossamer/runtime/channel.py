@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 class Channel(Outlet):
     """A named channel, bound to a template. Get one from ``node.channel(...)``.
 
-    ``publish`` returns as soon as the event is accepted: it is numbered, and leaves when the event loop
-    turns or its parcel is full. While the way is full it waits; cancelled while it waits, nothing was
-    accepted.
+    ``publish`` returns as soon as the event is accepted: it is numbered, and leaves at once if it is the
+    first since the event loop turned, else when that turns again or the parcel is full. While the way is full
+    it waits; cancelled while it waits, nothing was accepted.
     """
 
     def __init__(

@@ -95,7 +95,7 @@ class Outlet:
                 length = min(RUN, self._sealer.limit * count // size + 1)
             else:
                 count = 1
-                self._accept(self._check(run[0], envelope), envelope)
+                self._accept(self._check(run[0], envelope), envelope, at_once=False)
             run = run[count:]
             run += islice(rest, max(0, length - len(run)))
         return range(first, self._sealer.next_number)
@@ -107,7 +107,7 @@ class Outlet:
         self._check(b"", envelope)
         count, size = self._sealer.add_run(payloads, self._wished(envelope))
         if count:
-            self._accepted()
+            self._accepted(at_once=False)
         return count, size
 
     def _check(self, payload: Any, envelope: Envelope) -> bytes:
@@ -182,21 +182,27 @@ class Outlet:
         if self._host.closed:
             raise Closed(f"channel {self.name!r}")
 
-    def _accept(self, payload: bytes, envelope: Envelope) -> int:
+    def _accept(self, payload: bytes, envelope: Envelope, at_once: bool = True) -> int:
         number = self._sealer.add(payload, envelope.attributes, self._wished(envelope))
-        self._accepted()
+        self._accepted(at_once)
         return number
 
-    def _accepted(self) -> None:
-        """Send a parcel that is full now, and one that is not when the loop turns."""
+    def _accepted(self, at_once: bool) -> None:
+        """Send a parcel that is full now, others when the loop turns.
+
+        ``at_once`` the first event of a turn does not wait for that, if no others are known to follow.
+        """
         if self._sealer.full:
             self._send(complete=True)
             self._breathless = True
         if self._sealing is None and self._sealer.waiting:
             loop = asyncio.get_running_loop()
-            self._sealing = (
-                loop.call_later(self._linger, self._seal) if self._linger else loop.call_soon(self._seal)
-            )
+            if self._linger:
+                self._sealing = loop.call_later(self._linger, self._seal)
+            else:
+                if at_once:
+                    self._send()
+                self._sealing = loop.call_soon(self._seal)
 
     def _seal(self) -> None:
         if self._sealing is not None:

@@ -75,7 +75,7 @@ class Subscription:
         """Place and index up to which an earlier life has done everything."""
         self._recalled = Recalled()
         self._waiters: set[Strand] = set()
-        self._arrival: asyncio.Future[None] | None = None
+        self._arrivals = waiting.Arrivals()
         self._open = False
         self._error: Exception | None = None
 
@@ -164,7 +164,7 @@ class Subscription:
                 self._acks.stop()
                 self._taken = []
             self._release()
-            self._arrived()
+            self._arrivals.tell()
 
     # filling
 
@@ -209,7 +209,7 @@ class Subscription:
     def _take_in(self, events: list[ReceivedEvent]) -> None:
         self._queue.add(events)
         self._accepted += len(events)
-        self._arrived()
+        self._arrivals.tell()
 
     def gap(self, channel: int, source: str) -> None:
         """Events of a source are missing; called by the host."""
@@ -260,7 +260,7 @@ class Subscription:
     def ack(self, event: ReceivedEvent) -> bool:
         """It is done, and will not come again; False if it was done before."""
         done = self._acks is not None and self._acks.acknowledge(event)
-        self._arrived()
+        self._arrivals.tell()
         return done
 
     def reject(self, event: ReceivedEvent) -> bool:
@@ -276,7 +276,7 @@ class Subscription:
             for event in events:
                 self._queue.add([event])
             self._accepted += len(events)
-            self._arrived()
+            self._arrivals.tell()
 
     def _give_away(self, event: ReceivedEvent, attempts: int) -> None:
         self.dead += 1
@@ -300,11 +300,6 @@ class Subscription:
 
     # taking
 
-    def _arrived(self) -> None:
-        arrival, self._arrival = self._arrival, None
-        if arrival is not None and not arrival.done():
-            arrival.set_result(None)
-
     def _release(self) -> None:
         waiters, self._waiters = self._waiters, set()
         for origin in waiters:
@@ -323,8 +318,7 @@ class Subscription:
                 if self._taken:
                     self._hand([])
                     continue
-                self._arrival = self._arrival or asyncio.get_running_loop().create_future()
-                await asyncio.shield(self._arrival)
+                await self._arrivals.wait()
             rest = self._queue.take()
             if self.on_full == "block" and self._queue.count < self.max_pending:
                 self._release()

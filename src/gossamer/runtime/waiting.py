@@ -6,6 +6,7 @@ one by one, so that whatever comes can overtake all that waits.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
@@ -112,6 +113,28 @@ class ByRank:
         self._heap = [each for each in self._heap if each[1] not in gone]
         heapify(self._heap)
         return list(gone.values())
+
+
+class Arrivals:
+    """Who waits for something to take. Each has its own future: if one gives up, the others still hear."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[asyncio.Future[None], None] = {}
+
+    def tell(self) -> None:
+        """Something may have changed for them."""
+        for each in self._waiting:
+            if not each.done():
+                each.set_result(None)
+
+    async def wait(self) -> None:
+        """Wait until they are told."""
+        mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[mine] = None
+        try:
+            await mine
+        finally:
+            del self._waiting[mine]
 
 
 def make(order: Order) -> Waiting:
