@@ -10,7 +10,7 @@ install: $(READY)
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gossamer needs Python 3.11 or newer; set PYTHON=/path/to/python3")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,pipeline,announce]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,pipeline,announce,lan]'
 	@touch $(READY)
 
 run: install

@@ -1,6 +1,6 @@
 """Groups of peers at full size: what the scenarios in ``scenarios/multiring`` come to.
 
-    python benchmarks/multiring.py churn [--nodes 1000]
+    python benchmarks/multiring.py churn [--nodes 1000] [--until 70]
     python benchmarks/multiring.py slow [--only-fast]
 
 runs the scenario, looks at the rings after every crash, and prints as JSON: whether those who stayed got all,
@@ -151,17 +151,31 @@ def renamed(scenario: Scenario) -> Scenario:
     return msgspec.structs.replace(scenario, **parts)
 
 
+def cut(scenario: Scenario, until: float) -> Scenario:
+    """A scenario that ends earlier."""
+    parts = {
+        key: tuple(
+            msgspec.structs.replace(each, end=min(each.end, until - 10)) for each in getattr(scenario, key)
+        )
+        for key in ("publish", "churn")
+    }
+    return msgspec.structs.replace(scenario, duration=until, **parts)
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("scenario")
     arguments.add_argument("--nodes", type=int)
     arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--until", type=float, help="virtual seconds; traffic and crashes end ten before")
     arguments.add_argument("--only-fast", action="store_true")
     arguments.add_argument("--quiet", action="store_true")
     given = arguments.parse_args()
     scenario = load(SCENARIOS / f"{given.scenario}.toml")
     if given.nodes:
         scenario = renamed(smaller(scenario, given.nodes, 1.0))
+    if given.until:
+        scenario = cut(scenario, given.until)
     if given.only_fast:
         network = msgspec.structs.replace(scenario.network, access=scenario.network.access[:1])
         scenario = msgspec.structs.replace(scenario, network=network)

@@ -17,6 +17,7 @@ from gossamer.links.binding import Binding, problems
 from gossamer.overlay.monitor import MonitorSettings
 from gossamer.overlay.requests import RegistrySettings
 from gossamer.runtime.bandwidth import BandwidthSettings
+from gossamer.runtime.discovery import Way
 from gossamer.transports.base import HIGH_WATER
 
 Seconds = Annotated[float, Meta(gt=0, le=3600)]
@@ -93,6 +94,9 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         go there as Parquet. Empty archives nothing.
     registry, monitor
         Settings of the node's registry, and of how backbone nodes watch each other.
+    discover
+        How peers of a channel are found beside those at ``connect``: ``lan`` by multicast DNS, ``registry``
+        in the registry of the backbone that the node connects to.
     bandwidth
         How a peer finds out what it can send.
     trust
@@ -110,6 +114,7 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     listen: tuple[str, ...] = ()
     connect: tuple[str, ...] = ()
     tree: tuple[tuple[str, str], ...] = ()
+    discover: tuple[Way, ...] = ()
     region: Annotated[str, Meta(max_length=64)] = ""
     state: str = ""
     archive: str = ""

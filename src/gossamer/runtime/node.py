@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from gossamer import catalog
-from gossamer.core.context import BANDWIDTH, REGION
+from gossamer.core.context import BANDWIDTH, CONTACTS, REGION
 from gossamer.core.engine import Engine
 from gossamer.core.errors import (
     BadAddress,
@@ -43,6 +43,7 @@ from gossamer.runtime.channel import Channel
 from gossamer.runtime.config import Limits, NodeConfig, TrustConfig, check_bindings
 from gossamer.runtime.dialing import Dialer, Opener
 from gossamer.runtime.directory import NodeDirectory
+from gossamer.runtime.discovery import Discovery, Way
 from gossamer.runtime.host import Host
 from gossamer.runtime.link import ConnectionReport
 from gossamer.runtime.loading import Templates
@@ -89,6 +90,7 @@ def connect(
     role: Role | str | None = None,
     listen: str | Iterable[str] = (),
     tree: Iterable[tuple[str, str]] = (),
+    discover: Way | Iterable[Way] = (),
     region: str = "",
     state: str | Path = "",
     archive: str | Path = "",
@@ -105,8 +107,8 @@ def connect(
     Without arguments: a node inside this program, with nothing to start. With addresses: a client of the
     node that answers at the first of them that does. With ``listen``: a node that others connect to.
     ``bind`` says which channels take which transports; a ``selector`` picks a connection for each frame in
-    another way than the default does. ``trust`` names the public keys whose template packages are loaded from
-    the registry when needed.
+    another way than the default does. ``discover`` finds peers of a channel by ``"lan"`` or ``"registry"``.
+    ``trust`` names the public keys whose template packages are loaded from the registry when needed.
     """
     listening = (listen,) if isinstance(listen, str) else tuple(listen)
     if role is None:
@@ -121,6 +123,7 @@ def connect(
         listen=listening,
         connect=addresses,
         tree=tuple((a, b) for a, b in tree),
+        discover=(discover,) if isinstance(discover, str) else tuple(discover),
         region=region,
         state=str(state),
         archive=str(archive),
@@ -158,6 +161,7 @@ class Node:
         self._channels: dict[str, Channel] = {}
         self._recorder: Any = None
         self._host: Host | None = None
+        self._discovery: Discovery | None = None
         self._background: list[asyncio.Task[None]] = []
         for address in (*config.listen, *config.connect):
             self._transport(address)
@@ -239,6 +243,7 @@ class Node:
                 await transport.listen(address, partial(accept, transport=transport.scheme))
             )
         host.neighbours.listen_at(tuple(self.addresses))
+        self._discovery = Discovery(self, host, self.config.discover)
         if self._recorder is not None:
             self._background.append(asyncio.create_task(self._flush_trace()))
         self._background += await self._reach.begin()
@@ -323,11 +328,17 @@ class Node:
             host.do(host.engine.run(host.now(), entry))
             made = codecs.named(codec) if isinstance(codec, str) else codec
             channel = self._channels[name] = Channel(host, entry, linger, wishes, made)
-            if BANDWIDTH in self.templates[entry.template].watches:
-                self._bandwidth.begin()
+            self._look_around(name, self.templates[entry.template].watches)
         if reliability is not None:
             channel.refuse(f"reliability={reliability}")
         return channel
+
+    def _look_around(self, channel: str, watches: Iterable[str]) -> None:
+        """Find out what the template of a channel needs to know of the network."""
+        if BANDWIDTH in watches:
+            self._bandwidth.begin()
+        if CONTACTS in watches and self._discovery is not None:
+            self._discovery.seek(channel)
 
     async def ask(self, service: str, request: Any, what: str) -> Any:
         """Ask a service of this node; raises NoAnswer."""
@@ -360,6 +371,8 @@ class Node:
             return
         for task in self._background:
             task.cancel()
+        if self._discovery is not None:
+            await self._discovery.close()
         await self.drain()
         for listener in self._listeners:
             await listener.close()
