@@ -51,7 +51,8 @@ def page(
 
 def _about(question: Question) -> str:
     swept = "".join(
-        f"<li>{escape(key)}: {escape(', '.join(words.setting('propagation', each) for each in values))}</li>"
+        f"<li>{escape(words.setting(key, '').strip() or key)}: "
+        f"{escape(', '.join(words.setting('propagation', each) for each in values))}</li>"
         for key, values in question.sweep.items()
     )
     varied_ = f"<p>What was tried, in all combinations:</p><ul>{swept}</ul>" if swept else ""
@@ -199,15 +200,15 @@ def _side_by_side(question: Question, found: Sequence[Case]) -> str:
     if question.link.bandwidth:
         figures.append(("link", "fullest link, %", 100.0))
     figures.append(("latency", "latency, ms", 1000.0))
-    columns = [f"{said}<br>calculated | simulated | off" for _, said, _ in figures]
-    head = ["", *columns, "overhead at the core"]
+    head = ["", *(said for _, said, _ in figures), "overhead at the core"]
     rows = []
     for case in found[:MOST_ROWS]:
         cells = [_pair(case, figure, scale) for figure, _, scale in figures]
         rows.append([escape(words.settings(case.settings)), *cells, _overhead(case)])
     more = f"<p>The first {MOST_ROWS} of {len(found)} configurations.</p>" if len(found) > MOST_ROWS else ""
     note = (
-        "<p>Overhead: filters that the busiest dispatcher of the core was told, as a share of the events "
+        "<p>In each field: what was calculated, what was simulated, and how far that is off. "
+        "Overhead: filters that the busiest dispatcher of the core was told, as a share of the events "
         "that it received; behind it the part that advertisements are the reason for.</p>"
     )
     return f"<h2>Calculated and simulated, side by side</h2>{_table(head, rows)}{more}{note}"
@@ -218,7 +219,7 @@ def _pair(case: Case, figure: str, scale: float) -> str:
     off = ""
     if told and calculated and math.isfinite(calculated):
         off = f"{100 * (told.mean / calculated - 1):+.1f} %"
-    return f"{words.number(calculated, scale)} | {_interval(told, scale)} | {off or '–'}"
+    return f"{words.number(calculated, scale)}<br>{_interval(told, scale)}<br>{off or '–'}"
 
 
 def _interval(told: Estimate | None, scale: float) -> str:
@@ -232,7 +233,7 @@ def _overhead(case: Case) -> str:
     every, extra = case.estimate("overhead"), case.estimate("advertising")
     if every is None or extra is None:
         return "–"
-    return f"{_interval(every, 100.0)} % ({_interval(extra, 100.0)} %)"
+    return f"{_interval(every, 100.0)} %<br>({_interval(extra, 100.0)} %)"
 
 
 def _networks(question: Question, found: Sequence[Case]) -> str:
