@@ -1,6 +1,6 @@
 """Groups of peers at full size: what the scenarios in ``scenarios/multiring`` come to.
 
-    python benchmarks/multiring.py churn [--nodes 1000] [--until 70]
+    python benchmarks/multiring.py churn [--nodes 1000 --every 1000] [--until 70]
     python benchmarks/multiring.py slow [--only-fast]
 
 runs the scenario, looks at the rings after every crash, and prints as JSON: whether those who stayed got all,
@@ -168,12 +168,16 @@ def main() -> None:
     arguments.add_argument("--nodes", type=int)
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--until", type=float, help="virtual seconds; traffic and crashes end ten before")
+    arguments.add_argument("--every", type=float, help="seconds between two crashes of one peer, on average")
     arguments.add_argument("--only-fast", action="store_true")
     arguments.add_argument("--quiet", action="store_true")
     given = arguments.parse_args()
     scenario = load(SCENARIOS / f"{given.scenario}.toml")
     if given.nodes:
         scenario = renamed(smaller(scenario, given.nodes, 1.0))
+    if given.every:
+        churn = tuple(msgspec.structs.replace(each, every=given.every) for each in scenario.churn)
+        scenario = msgspec.structs.replace(scenario, churn=churn)
     if given.until:
         scenario = cut(scenario, given.until)
     if given.only_fast:

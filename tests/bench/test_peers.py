@@ -11,6 +11,7 @@ from gossamer.bench import systems
 from gossamer.bench.book import DONE, LAST, MARK, PROBE, READY, SEEN, Board, Book, Load
 from gossamer.bench.charts import page
 from gossamer.bench.peers import Plan, Result, compare
+from gossamer.bench.scaling import data_rates, relative, reliability
 from gossamer.bench.session import Outcome, RoundTrips
 from gossamer.cli.bench import show, told
 from gossamer.core.errors import ConfigError
@@ -54,9 +55,42 @@ def test_rows_are_medians_beside_the_fastest_peer() -> None:
 
 def test_the_page_of_charts_needs_nothing_from_elsewhere() -> None:
     text = page(measured())
-    assert text.count("<svg") == 4
+    assert text.count("<svg") == 6
     assert "Messages lost: 10." in text
     assert "src=" not in text
+
+
+def ring(size: int, receivers: int, sent: int, seconds: float, lost: int = 0) -> Result:
+    """One measurement of a ring."""
+    outcome = Outcome(sent, [sent] * (receivers - 1) + [sent - lost], seconds, 1.0)
+    return Result(Plan(), {("gossamer-multiring", size, receivers): [outcome]})
+
+
+def test_scaling_is_relative_to_three_receivers_and_the_mean_of_all_sizes() -> None:
+    outcomes = {}
+    for size, receivers, seconds in (
+        (10, 1, 0.1),
+        (10, 3, 1.0),
+        (10, 11, 2.0),
+        (1000, 3, 1.0),
+        (1000, 11, 1.0),
+    ):
+        outcomes |= ring(size, receivers, 1000, seconds).outcomes
+    rows = Result(Plan(), outcomes).rows()
+    assert relative(rows) == {"gossamer-multiring": [(3, 1.0), (11, 0.75)]}
+    assert data_rates(rows, 3) == {"gossamer-multiring": [(10, 10_000.0), (1000, 1_000_000.0)]}
+    assert relative(ring(10, 11, 1000, 1.0).rows()) == {}
+
+
+def test_reliability_is_what_arrived_of_what_was_sent_to_all() -> None:
+    result = Result(Plan(), ring(10, 2, 100, 1.0, lost=20).outcomes | ring(100, 4, 100, 1.0).outcomes)
+    assert reliability(result) == {"gossamer-multiring": [(10, 90.0), (100, 100.0)]}
+
+
+def test_the_page_shows_scaling_where_three_receivers_were_measured() -> None:
+    result = Result(Plan(receivers=(3, 11)), ring(10, 3, 100, 1.0).outcomes | ring(10, 11, 100, 1.0).outcomes)
+    assert "relative to 3 receivers" in page(result)
+    assert "relative to 3 receivers" not in page(measured())
 
 
 def test_a_system_that_is_not_installed_is_said_so(

@@ -11,6 +11,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from gossamer.bench.peers import Result, Row
+from gossamer.bench.scaling import BASE, Points, data_rates, relative, reliability
 from gossamer.bench.systems import NAMES
 from gossamer.pipeline.pictures import COLOURS, STYLE, svg
 
@@ -34,7 +35,7 @@ Figures = Callable[[Row], float | None]
 
 
 def page(result: Result) -> str:
-    """The page: rates over sizes, rates and costs over receivers, round trips."""
+    """The page: rates over sizes, rates and costs over receivers, scaling, reliability, round trips."""
     rows, plan = result.rows(), result.plan
     parts = [
         _part("Messages per second and receiver, by size", _by_size(rows, plan.receivers)),
@@ -47,6 +48,13 @@ def page(result: Result) -> str:
             _by_receivers(rows, plan.sizes, lambda r: r.cpu),
         ),
     ]
+    parts.append(_part("Bytes per second and receiver, by size", _data(rows, plan.receivers)))
+    scaling = relative(rows)
+    if scaling:
+        title = f"Rate by receivers, relative to {BASE} receivers, mean of all sizes"
+        parts.append(_part(title, _single(scaling, "receivers", "linear")))
+    arrived = _single(reliability(result), "bytes", "log")
+    parts.append(_part("Percent of what was sent that arrived, by size", arrived))
     if result.calls:
         parts.append(_part("Round trip of 100 bytes, µs: p50 and p99", _round_trips(result)))
     lost = sum(row.loss for row in rows)
@@ -79,6 +87,36 @@ def _by_receivers(rows: list[Row], sizes: Sequence[int], figure: Figures) -> str
         axes.set_xlabel("receivers")
 
     return _panels(sizes, draw)
+
+
+def _data(rows: list[Row], receivers: Sequence[int]) -> str:
+    def draw(axes: Any, count: int) -> None:
+        _lines(axes, data_rates(rows, count))
+        axes.set_title(f"{count} receivers")
+        axes.set_xscale("log")
+        axes.set_xlabel("bytes")
+
+    return _panels(receivers, draw)
+
+
+def _single(points: Points, label: str, scale: str) -> str:
+    """One picture whose figures begin at nothing, so that small differences look small."""
+    with rc_context(STYLE):
+        figure = Figure(figsize=(2 * WIDTH, HEIGHT + 0.8), layout="constrained")
+        axes = figure.add_subplot()
+        _lines(axes, points)
+        axes.set_xscale(scale)
+        axes.set_xlabel(label)
+        axes.set_ylim(bottom=0)
+        axes.grid(True, color="#e6e8eb", lw=0.7)
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
+        return svg(figure)
+
+
+def _lines(axes: Any, points: Points) -> None:
+    for name in NAMES:
+        if name in points:
+            _line(axes, name, points[name])
 
 
 def _round_trips(result: Result) -> str:
