@@ -34,7 +34,7 @@ PROOF ?= proof.json
 proof: install
 	$(BIN)/python benchmarks/proof.py $(SCENARIOS) --seeds $(SEEDS) --jobs $(JOBS) --out $(PROOF)
 
-# The same with a compiled copy of the package in build/, about twice as fast; needs a C compiler.
+# The same with a compiled copy of the package in build/, one and a half times to twice as fast; needs a C compiler.
 COPY := build/compiled
 
 proof-compiled: install
