@@ -16,7 +16,8 @@ from pyspark.sql.types import StructType
 from benchmarks.pipeline.figures import Figure, medians
 from gossamer.pipeline.session import session
 from gossamer.traces.writer import FORM, SCHEMA, TraceWriter
-from pyspark_gossamer.source import DefaultSource, TraceReader
+from pyspark_gossamer.source import DefaultSource
+from pyspark_gossamer.traces import TraceReader
 
 ROWS = 2_000_000
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,7 @@ from gossamer.storage.archive import Archive
 from gossamer.storage.log import Log
 from gossamer.traces.writer import read
 from pyspark_gossamer import DefaultSource
-from pyspark_gossamer.source import TASK_BYTES, shares
+from pyspark_gossamer.traces import TASK_BYTES, shares
 
 from .frames import CHANNEL, Source, folder_of
 
@@ -116,7 +118,25 @@ def test_every_core_gets_as_many_tasks_of_traces_that_take_alike(size: int, task
 def test_no_task_of_traces_is_empty() -> None:
     assert shares([], cores=2) == []
     assert shares([("a", 5)], cores=8) == [["a"]]
+    assert shares([("a", 0)], cores=2) == [["a"]], "it cannot be read, and whoever tries says so"
     assert shares([("a", 0), ("b", 9 * TASK_BYTES), ("c", 0)], cores=2) == [["a", "b"], ["c"]]
+
+
+def test_planning_to_read_traces_imports_nothing_of_gossamer(tmp_path: Path) -> None:
+    """Spark plans in a process that it starts for it, every time."""
+    (tmp_path / "run=x").mkdir()
+    (tmp_path / "run=x" / "w-000001.parquet").touch()
+    program = """
+import sys
+from pyspark.sql.types import StructType
+from pyspark_gossamer import DefaultSource
+for place in sys.argv[1:]:
+    print(len(DefaultSource({"path": place}).reader(StructType()).partitions()))
+print("gossamer" in sys.modules)
+"""
+    command = [sys.executable, "-c", program, str(tmp_path), str(tmp_path / "run=x")]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["1", "1", "False"]
 
 
 # with Spark
