@@ -20,6 +20,8 @@ from pyspark_gossamer.source import DefaultSource
 from pyspark_gossamer.traces import TraceReader
 
 ROWS = 2_000_000
+WARM = 3
+"""Rounds that do not count: Java compiles meanwhile."""
 
 
 class TupleReader(TraceReader):
@@ -53,8 +55,9 @@ def measure(rounds: int) -> list[Figure]:
             return lambda: rows.write.format("noop").mode("overwrite").save()
 
         actions = {name: consume(name) for name in ("gossamer", "gossamer-tuples", "parquet")}
-        for action in actions.values():
-            action()
+        for _ in range(WARM):
+            for action in actions.values():
+                action()
         took = medians(rounds, **actions)
     spark.stop()
     rates = [
