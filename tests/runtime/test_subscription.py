@@ -376,3 +376,16 @@ async def test_a_subscriber_that_did_not_keep_up_learns_it_and_others_do_not() -
         async with mine.subscribe() as events, other.subscribe() as others:
             host_of(node).do([Missed(channel_id("news"), "source")])
             assert (events.missed, others.missed) == (1, 0)
+
+
+async def test_who_gives_up_waiting_takes_nothing_from_others_who_wait() -> None:
+    async with connect() as node:
+        channel = await node.channel("news", "loop")
+        async with channel.subscribe() as events:
+            hasty, patient = (asyncio.create_task(events.next()) for _ in range(2))
+            await turns(2)
+            hasty.cancel()
+            await turns(2)
+            await channel.publish(b"for the other")
+            assert (await asyncio.wait_for(patient, SOON)).payload == b"for the other"
+            assert hasty.cancelled()
