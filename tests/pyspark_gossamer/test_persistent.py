@@ -16,6 +16,7 @@ from gossamer import Role, connect
 from gossamer.core import trace
 from gossamer.pipeline.audit.auditing import audit
 from gossamer.pipeline.reading import survey
+from pyspark_gossamer.history import History
 
 from .frames import folder_of
 
@@ -54,6 +55,12 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kept")
     asyncio.run(life(folder, 1, 21))
     return folder
+
+
+def test_a_node_that_is_closed_leaves_a_whole_log(kept: Path) -> None:
+    """Records are written one lot at a time, and closing waits for the last."""
+    log = History(str(folder_of(kept / "state", CHANNEL)), "")
+    assert (log.begin, log.end) == (0, 20)
 
 
 def test_the_history_of_a_persistent_channel_is_read_and_followed_over_two_lives(

@@ -153,7 +153,10 @@ class Template(Generic[S]):
         return 0
 
     def unconfirmed(self, ctx: Context) -> Iterable[str]:
-        """Neighbours that have not said that they have all that went to them; who drains waits for them."""
+        """Neighbours that have not said that they have all that went to them; who drains waits for them.
+
+        The node itself, while its disk has not.
+        """
         return ()
 
     def matching(self, ctx: Context) -> bool:

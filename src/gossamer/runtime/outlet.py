@@ -245,9 +245,9 @@ class Outlet:
             await asyncio.sleep(0.001)
 
     def _unconfirmed(self) -> bool:
-        """Whether a neighbour that is there has not said that it has everything."""
-        instance = self._instance
-        return any(name in self._host.links for name in instance.template.unconfirmed(instance.context))
+        """Whether a neighbour that is there, or the disk here, has not said that it has everything."""
+        template, ctx = self._instance.template, self._instance.context
+        return any(name == ctx.node or name in self._host.links for name in template.unconfirmed(ctx))
 
     def flush(self) -> None:
         """Send the open parcel now."""

@@ -219,6 +219,10 @@ class Persistent(TotalOrder[S]):
         else:
             self._forward(ctx, replay.origin, answer)
 
+    def unconfirmed(self, ctx: Context) -> list[str]:
+        """Who closes a node has a whole log, that others can read without the record."""
+        return [] if self._written is None else [ctx.node]
+
     # history, where it is wanted
 
     def on_call(self, ctx: Context, call: int, request: Any) -> None:
