@@ -180,6 +180,16 @@ def test_a_new_link_is_told_of_the_last_seconds_and_a_newcomer_of_no_more_than_i
     assert ctx.sent() == [("x", Announce((id_of(late), id_of(old)))), ("y", Announce((id_of(late),)))]
 
 
+def test_who_forgets_fast_asks_soon() -> None:
+    ctx, peer = FakeContext("b"), spreading("a", "c", store=4)
+    for sequence in range(1, 9):  # a store that reaches back 30 ms
+        ctx.now += 10_000_000
+        peer.take(ctx, parcel("s", sequence, sequence), "a")
+    ctx.clear()
+    peer.announcement(ctx, Announce((id_of(parcel("s", 9, 9)),)), "c")
+    assert ctx.woken()["fetch"] - ctx.now == 30_000_000 // 4
+
+
 def test_the_store_is_bounded_in_number_and_bytes() -> None:
     few, small = Store(2, 10**6), Store(100, 150)
     for sequence in range(1, 6):

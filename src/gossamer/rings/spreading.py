@@ -163,7 +163,7 @@ class Spreading:
             elif key[0] == ctx.node or self.seen.has(key):
                 self._count(ctx, sender, False)
             elif len(self._wanted) < MAX_WANTED:
-                wanted = self._wanted[key] = Wanted(sender, ctx.now, ctx.now + self._patience.now)
+                wanted = self._wanted[key] = Wanted(sender, ctx.now, ctx.now + self._wait(ctx))
                 if alone or link is None:
                     ask.append(key)
                     wanted.tries, wanted.due = 1, ctx.now + self._retry
@@ -171,6 +171,11 @@ class Spreading:
         if ask:
             self._request(ctx, sender, ask)
         self._plan(ctx)
+
+    def _wait(self, ctx: Context) -> int:
+        """How long a parcel may still come by itself: others forget as fast as this peer does."""
+        span = self.store.span(ctx.now)
+        return self._patience.now if span is None else min(self._patience.now, span // 4)
 
     def fetch(self, ctx: Context) -> None:
         """Ask for what was announced a while ago and has not come, each time somebody else."""

@@ -27,13 +27,14 @@ class Kept:
 class Store:
     """The last parcels, within a number and bytes; the oldest are forgotten."""
 
-    __slots__ = ("_bytes", "_kept", "_most", "_most_bytes", "_order")
+    __slots__ = ("_bytes", "_forgets", "_kept", "_most", "_most_bytes", "_order")
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self._most, self._most_bytes = most, most_bytes
         self._kept: dict[Id, Kept] = {}
         self._order: deque[Id] = deque()
         self._bytes = 0
+        self._forgets = False
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -50,9 +51,14 @@ class Store:
             self._bytes += parcel.size
         self._kept[key] = Kept(parcel, via, now)
         while len(self._kept) > self._most or (self._bytes > self._most_bytes and len(self._kept) > 1):
+            self._forgets = True
             oldest = self._kept.pop(self._order.popleft())
             self._bytes -= oldest.parcel.size
         return key
+
+    def span(self, now: int) -> int | None:
+        """How far back it reaches, in nanoseconds; None if nothing had to be forgotten yet."""
+        return now - self._kept[self._order[0]].at if self._forgets else None
 
     def since(self, instant: int) -> Iterator[Id]:
         """What came from an instant on, the newest first."""
