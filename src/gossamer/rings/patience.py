@@ -3,7 +3,7 @@
 Word of a parcel is often ahead of the parcel, since it is short and comes by another way. How far ahead
 depends on the lines of this peer and of those before it, so it is learnt from those that came by themselves:
 what they took on average and four times how much that varies, as timers of transport protocols are set. It
-begins with the longest: nothing is known yet, and asking for what is on its way sends it twice.
+begins with the least: at full speed whole groups came to a stop while everybody waited.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Patience:
 
     def __init__(self, least: int, most: int) -> None:
         self.least, self.most = least, max(least, most)
-        self._mean, self._spread = 0, self.most // 4
+        self._mean = self._spread = 0
 
     @property
     def now(self) -> int:
