@@ -145,6 +145,7 @@ async def test_a_node_archives_where_its_settings_say(
         channel = await node.channel("log", template="persistent", settings={**QUICK, "seats": 1})
         for first in range(0, 100, 10):
             await fill(channel, first, first + 10)
+            await node.drain()  # what waits for the disk goes to one segment, however large
     rows = ds.dataset(tmp_path / "archive", partitioning="hive").to_table().sort_by("position")
     assert rows["payload"].to_pylist() == numbers(0, rows.num_rows)
     assert set(rows["node"].to_pylist()) == {"n"}
