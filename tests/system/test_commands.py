@@ -50,9 +50,9 @@ def test_who_comes_later_sees_the_last_value(at: str) -> None:
         assert reader.end() == 0
 
 
-def test_who_comes_back_at_another_server_sees_what_came_meanwhile(at: str) -> None:
-    server = ("up", "--listen", "tcp://127.0.0.1:0", "--connect", at, "--json")
-    with gossamer(*server) as other:
+def test_who_comes_back_at_another_server_sees_what_came_meanwhile() -> None:
+    up = ("up", "--listen", "tcp://127.0.0.1:0", "--json")
+    with gossamer(*up) as first, gossamer(*up, "--connect", (at := address_of(first))) as other:
         kept = ("mail", "--template", "dispatch", "--durable", "ann", "--timeout", "30")
         with listening(gossamer("sub", *kept, "--at", at, "--count", "1")) as reader:
             with gossamer("pub", "mail", "one", "two", "--at", at, "--wait", "30") as writer:
