@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gossamer.transports.datagram import Address, DatagramConnection, SharedSocket
 from gossamer.transports.pieces import HEAD, MARK, MAX_OPEN, MAX_PIECES, Assembly, cut
 
 SIZE = 100
@@ -75,3 +77,21 @@ def test_no_bytes_do_any_harm(datagrams: list[bytes]) -> None:
     for each in datagrams:
         frame = assembly.add("a", each)
         assert frame is None or len(frame) < sum(map(len, datagrams))
+
+
+class Deaf(SharedSocket):
+    """Listens to no strangers."""
+
+    def stranger(self, address: Address) -> DatagramConnection | None:
+        return None
+
+
+async def test_pieces_of_a_stranger_who_is_not_listened_to_take_no_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken: list[bytes] = []
+    monkeypatch.setattr(Assembly, "add", lambda self, sender, piece: taken.append(piece))
+    socket = Deaf(lambda connection: connection)  # type: ignore[arg-type, return-value]
+    for piece in cut(FRAME, 1, SIZE):
+        socket.datagram_received(piece, ("127.0.0.1", 9))
+    assert taken == []

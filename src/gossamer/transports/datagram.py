@@ -103,8 +103,10 @@ class SharedSocket(asyncio.DatagramProtocol):
                 self.drop(connection)
         elif data:
             connection = connection or self.stranger(address)
+            if connection is None or not connection.open:
+                return  # nor does a piece of it take room from others
             frame = self._assembly.add(address, data) if data.startswith(pieces.MARK) else data
-            if frame is not None and connection is not None and connection.open:
+            if frame is not None:
                 connection.sink.received([frame])
 
     def resume_writing(self) -> None:
