@@ -6,6 +6,7 @@ import pytest
 
 from gossamer.core.names import NANOSECONDS
 from gossamer.rings.modes import PeerLink
+from gossamer.rings.position import Position
 from gossamer.rings.settings import MultiringSettings
 from gossamer.rings.spreading import Spreading
 from gossamer.rings.store import Store, id_of
@@ -142,7 +143,7 @@ def test_without_a_primary_link_it_is_requested_at_once_and_then_from_others() -
 
 def test_a_congested_neighbour_and_who_stands_behind_it_are_told_and_get_what_they_lack() -> None:
     ctx, peer = FakeContext("b"), spreading("a", "c")
-    peer.links["c"].congested = True
+    peer.links["c"].congested = 0
     peer.reached(("a", "c"), ("d",))
     one = parcel("s")
     peer.take(ctx, one, "a")
@@ -153,6 +154,31 @@ def test_a_congested_neighbour_and_who_stands_behind_it_are_told_and_get_what_th
     assert far.sent() == [("b", Request((id_of(one),)))]
     peer.request(ctx, Request((id_of(one),)), "d")
     assert ctx.sent()[-1] == ("d", one)
+
+
+def test_a_neighbour_that_takes_enough_again_is_told_of_what_came_meanwhile() -> None:
+    ctx, peer = FakeContext("b"), spreading("a", "c")
+    position = Position(SETTINGS, peer)
+    before, meanwhile = parcel("s", 1), parcel("s", 2, 2)
+    peer.take(ctx, before, "a")
+    ctx.now = NANOSECONDS
+    position.congested(ctx, "c", True)
+    ctx.now += NANOSECONDS
+    peer.take(ctx, meanwhile, "a")
+    ctx.clear()
+    position.congested(ctx, "c", False)
+    position.congested(ctx, "c", False)  # told once
+    assert ctx.sent() == [("c", Announce((id_of(meanwhile),)))]
+
+
+def test_what_nobody_sends_however_often_it_is_asked_for_is_counted() -> None:
+    ctx, peer = FakeContext("b"), spreading("a", "c")
+    peer.announcement(ctx, Announce((id_of(parcel("s")),)), "c")
+    while "fetch" in ctx.woken():
+        ctx.now = ctx.woken()["fetch"]
+        ctx.clear()
+        peer.fetch(ctx)
+    assert (peer.requested, peer.forgone) == (8, 1)
 
 
 def test_an_expired_parcel_is_not_sent_on_request() -> None:

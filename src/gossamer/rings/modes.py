@@ -21,7 +21,7 @@ class PeerLink:
     asked
         When it was last told so.
     congested
-        Whether it does not take what is sent fast enough.
+        Since when it does not take what is sent fast enough; None if it does.
     told
         The neighbours that it was last told of, by ring.
     compared
@@ -47,7 +47,7 @@ class PeerLink:
         self.said = self.asked = 0
         self.proven = False
         self.eager, self.wanted = True, wanted
-        self.congested = False
+        self.congested: int | None = None
         self.told: dict[int, object] = {}
         self.compared: dict[int, object] = {}
         self._recent = self._count = 0

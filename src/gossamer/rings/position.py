@@ -103,16 +103,23 @@ class Position:
         links = self.spreading.links
         for ring in self.rings:
             for line in (ring.left, ring.right):
-                if len(line) > 1 and line[0].name in links and links[line[0].name].congested:
+                link = links.get(line[0].name) if len(line) > 1 else None
+                if link is not None and link.congested is not None:
                     found[line[1].name] = None
         return list(found)
 
     def congested(self, ctx: Context, name: str, congested: bool) -> None:
-        """A neighbour takes too little, or enough again: the backup link is used meanwhile."""
+        """A neighbour takes too little, or enough again: the backup link is used meanwhile.
+
+        What was announced to it meanwhile may not have left this host, so it is said again.
+        """
         link = self.spreading.links.get(name)
-        if link is not None and link.congested != congested:
-            link.congested = congested
-            self.spreading.reached(self.spreading.hops, self._detours())
+        if link is None or congested == (link.congested is not None):
+            return
+        since, link.congested = link.congested, ctx.now if congested else None
+        self.spreading.reached(self.spreading.hops, self._detours())
+        if since is not None:
+            self.spreading.recall(ctx, name, ctx.now - since)
 
     def hear(self, ctx: Context, name: str) -> None:
         """A sign of life."""

@@ -46,7 +46,8 @@ class Spreading:
     detours
         For congested neighbours those behind them: they are told of parcels, and ask for what they lack.
     figures
-        Parcels that came, by whether they were new, and their bytes; announcements, requests.
+        Parcels that came, by whether they were new, and their bytes; announcements, requests, and parcels
+        that nobody sent however often they were asked for.
     """
 
     def __init__(self, settings: MultiringSettings) -> None:
@@ -64,7 +65,7 @@ class Spreading:
         self._wanted: dict[Id, Wanted] = {}
         self._due: int | None = None
         self.new = self.new_bytes = self.old = self.old_bytes = 0
-        self.announced = self.requested = 0
+        self.announced = self.requested = self.forgone = 0
 
     # parcels
 
@@ -121,7 +122,7 @@ class Spreading:
         for name in self.hops:
             if name != sender:
                 link = self.links[name]
-                (at_once if link.eager and not link.congested else later).append(name)
+                (at_once if link.eager and link.congested is None else later).append(name)
         later += [name for name in self.detours if name != sender and name not in self.hops]
         return at_once, later
 
@@ -186,6 +187,7 @@ class Spreading:
                 continue
             if wanted.tries >= MAX_TRIES:
                 del self._wanted[key]
+                self.forgone += 1
                 continue
             source = wanted.sources[wanted.tries % len(wanted.sources)]
             asks.setdefault(source, []).append(key)
@@ -213,7 +215,7 @@ class Spreading:
         A congested neighbour is not helped by more: it will ask again, or somebody else.
         """
         link = self.links.get(sender)
-        if link is not None and link.congested:
+        if link is not None and link.congested is not None:
             return
         for key in request.ids:
             kept = self.store.get(key)
@@ -226,7 +228,7 @@ class Spreading:
                 ctx.send(sender, kept.parcel)
 
     def recall(self, ctx: Context, name: str, past: int | None = None) -> None:
-        """A link is new: say what came lately, so that nothing is lost between the old and the new way."""
+        """A link is new, or works again: say what came lately, so that nothing is lost in between."""
         past = self._recall if past is None else min(past, self._recall)
         recent = tuple(self.store.since(ctx.now - past))
         self.announced += len(recent)
@@ -246,7 +248,7 @@ class Spreading:
         """Links have changed."""
         links = self.links
         self.plain = not self.detours and all(
-            links[name].eager and not links[name].congested for name in self.hops if name in links
+            links[name].eager and links[name].congested is None for name in self.hops if name in links
         )
 
     def reached(self, hops: Iterable[str], detours: Iterable[str]) -> None:

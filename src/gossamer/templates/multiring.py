@@ -277,6 +277,7 @@ class Multiring(Template[MultiringSettings]):
             "bytes taken twice": spreading.old_bytes,
             "announced": spreading.announced,
             "requested": spreading.requested,
+            "given up": spreading.forgone,
             "repairs": self.upkeep.repairs,
             "swaps": self.swapping.swaps,
             "inner rings": max(0, len(self.position.rings) - 1),
