@@ -61,6 +61,14 @@ def test_who_sends_in_vain_on_a_secondary_link_is_told_again_but_not_for_each_pa
     assert ctx.sent() == [("c", SetMode(False))]
 
 
+def test_who_sends_in_vain_without_a_link_from_here_is_asked_to_announce() -> None:
+    ctx, peer = FakeContext("b"), spreading("a")
+    peer.take(ctx, parcel("s"), "a")
+    ctx.clear()
+    peer.take(ctx, parcel("s"), "x")
+    assert ctx.sent() == [("x", SetMode(False))]
+
+
 @pytest.mark.parametrize(("lag", "waits"), [(0.01, (0.1, 0.11)), (0.3, (0.3, 0.5)), (0.9, (0.9, 1.0))])
 def test_a_peer_learns_how_far_parcels_are_behind_word_of_them(
     lag: float, waits: tuple[float, float]
@@ -148,9 +156,12 @@ def test_a_congested_neighbour_and_who_stands_behind_it_are_told_and_get_what_th
     one = parcel("s")
     peer.take(ctx, one, "a")
     assert ctx.sent() == [("c", Announce((id_of(one),))), ("d", Announce((id_of(one),)))]
-    behind = spreading("c", "e")  # it hears of it over its backup link, and asks at once
+    behind = spreading("c", "e")  # it hears of it over its backup link, and asks if no primary one brings it
     far = FakeContext("d")
     behind.announcement(far, Announce((id_of(one),)), "b")
+    assert far.sent() == []
+    far.now = far.woken()["fetch"]
+    behind.fetch(far)
     assert far.sent() == [("b", Request((id_of(one),)))]
     peer.request(ctx, Request((id_of(one),)), "d")
     assert ctx.sent()[-1] == ("d", one)

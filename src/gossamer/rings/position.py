@@ -89,8 +89,7 @@ class Position:
                 ctx.send(new, self.beat(level, GREETING))
                 ctx.send([name for name in near if name not in new], self.beat(level, REGULAR))
             for name in new:
-                if not links[name].wanted:
-                    spreading.ask_mode(ctx, name)
+                spreading.ask_mode(ctx, name)
         for name in [each for each in links if each not in hops]:
             del links[name]
         if tuple(hops) != spreading.hops or spreading.detours:

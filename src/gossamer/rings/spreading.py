@@ -135,7 +135,9 @@ class Spreading:
     def _unasked(self, ctx: Context, name: str) -> None:
         """Something came in vain by a link that should announce it: the word that it should was lost."""
         link = self.links.get(name)
-        if link is not None and not link.wanted and ctx.now - link.asked > self._retry:
+        if link is None:  # if it becomes a neighbour it is told its mode anew
+            ctx.send(name, SetMode(False))
+        elif not link.wanted and ctx.now - link.asked > self._retry:
             self.ask_mode(ctx, name)
 
     def ask_mode(self, ctx: Context, name: str) -> None:
@@ -153,7 +155,6 @@ class Spreading:
         announcement counts as new if the parcel has to be requested: word of it is faster than a parcel, so
         being first does not say which link would bring it first.
         """
-        link = self.links.get(sender)
         ask: list[Id] = []
         alone = not any(each.wanted for name, each in self.links.items() if name != sender)
         for key in announce.ids:
@@ -165,7 +166,7 @@ class Spreading:
                 self._count(ctx, sender, False)
             elif len(self._wanted) < MAX_WANTED:
                 wanted = self._wanted[key] = Wanted(sender, ctx.now, ctx.now + self._wait(ctx))
-                if alone or link is None:
+                if alone:
                     ask.append(key)
                     wanted.tries, wanted.due = 1, ctx.now + self._retry
                     self._count(ctx, sender, True)
