@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 TASK_BYTES = 4 * 1024 * 1024
 """Bytes of trace files that one task reads, about a million rows."""
-BATCH_ROWS = 50_000
+BATCH_ROWS = 10_000
 
 
 def columns() -> pa.Schema:

@@ -407,6 +407,22 @@ def test_a_dependency_that_never_comes_is_given_up_and_if_it_comes_then_it_is_dr
     assert [reason for _, reason in lone.ctx.dropped()] == ["before the cut"] * 2
 
 
+def test_one_answer_of_a_neighbour_is_enough_for_all_that_it_had_passed() -> None:
+    lone = Lone(patience=5.0)
+    lone.gets("b", 1)
+    for number in range(1, 5):
+        lone.gets("a", number, ("z", number))
+    lone.ctx.clear()
+    _beats(lone, 60.0)
+    lone.template.cut(lone.ctx, Cut((("a", 1, 3), ("b", 1, 2), ("z", 1, 3))), "x")
+    assert lone.delivered == [], "it has to wait for what the neighbour had passed"
+    lone.gets("b", 2)
+    _beats(lone, 60.0)
+    assert lone.delivered == [("b", 2), ("a", 1), ("a", 2), ("a", 3)], "the fourth needs another answer"
+    lone.template.cut(lone.ctx, Cut((("a", 1, 4), ("b", 1, 2), ("z", 1, 4))), "x")
+    assert lone.delivered[4:] == [("a", 4)]
+
+
 def _beats(lone: Lone, seconds: float) -> None:
     for _ in range(round(seconds / 0.2)):
         lone.template.on_timer(lone.ctx, "beat")

@@ -56,17 +56,22 @@ class Puzzle:
         What was given up; nothing after a gap.
     cut, position
         What has to have passed before it, and how far that neighbour was with its source; None and 0 until a
-        neighbour has said.
+        neighbour has said. It holds for all parcels of the source up to there, so the next puzzle of the same
+        source may begin with it.
     """
 
     __slots__ = ("cut", "number", "position", "reasons", "since")
 
-    def __init__(self, number: int, reasons: frozenset[Depend], since: int) -> None:
+    def __init__(
+        self, number: int, reasons: frozenset[Depend], since: int, before: Puzzle | None = None
+    ) -> None:
         self.number = number
         self.reasons = reasons
         self.since = since
         self.cut: dict[Key, int] | None = None
         self.position = 0
+        if before is not None and number <= before.position:
+            self.cut, self.position = before.cut, before.position
 
     def learn(self, told: dict[Key, int], source: Key) -> None:
         """A neighbour said how far it is; what it said first holds."""

@@ -85,6 +85,7 @@ class Causal(Reliable[S]):
         self._cut: dict[Key, int] = {}
         """The cut that these wait for; of several all that is in one of them."""
         self._puzzles: dict[Key, Puzzle] = {}
+        self._solutions: dict[Key, Puzzle] = {}  # the last of each source
         self._waits: dict[Key, Wait] = {}
         self._heard: dict[Key, None] = {}
         """Sources of which something was delivered here."""
@@ -111,9 +112,10 @@ class Causal(Reliable[S]):
         source, ready = parcel.stamp.key, self._ready(ctx, parcel)
         if ready:
             self._waits.pop(source, None)
-            solved = self._puzzles.pop(source, None)
-            if solved is not None and parcel.stamp.sequence > self.floor.get(source, 0):
-                self._unexplained.pop(source, None)
+            if (solved := self._puzzles.pop(source, None)) is not None:
+                remember(self._solutions, source, solved)
+                if parcel.stamp.sequence > self.floor.get(source, 0):
+                    self._unexplained.pop(source, None)
         return ready
 
     def _ready(self, ctx: Context, parcel: Parcel) -> bool:
@@ -135,7 +137,7 @@ class Causal(Reliable[S]):
             if not reasons and source not in self._unexplained:
                 return True
             known_to = number if reasons else self.floor.get(source, 0)
-            self._puzzles[source] = Puzzle(known_to, reasons, self._time)
+            self._puzzles[source] = Puzzle(known_to, reasons, self._time, self._solutions.get(source))
         return self._solved(ctx, source, self._puzzles[source])
 
     def _reasons(self, parcel: Parcel) -> frozenset[Depend]:
@@ -151,7 +153,7 @@ class Causal(Reliable[S]):
         if puzzle.cut is None:
             return False
         for key, least in puzzle.cut.items():
-            if self._passed(ctx, key, least) or self._behind(key, source, puzzle):
+            if self._passed(ctx, key, least) or self._behind(ctx, key, source, puzzle):
                 continue
             if key in self._beginning or key in self._puzzles:
                 self._begin_anew(source, puzzle)
@@ -173,7 +175,7 @@ class Causal(Reliable[S]):
             if key in self._beginning:
                 self._raise(key, number)
 
-    def _behind(self, key: Key, source: Key, puzzle: Puzzle) -> bool:
+    def _behind(self, ctx: Context, key: Key, source: Key, puzzle: Puzzle) -> bool:
         """Whether the next parcel of one source cannot come before that of another: it depends on it, or both
         lack just the same parcel, which only one would name if it depended on the other.
         """
@@ -183,11 +185,12 @@ class Causal(Reliable[S]):
         seen = set()
         while key in self._waits and key not in seen and key not in self._beginning:
             seen.add(key)
-            key = self._waits[key].key
-            if key == source:
-                return True
-            if key in self._puzzles:
+            wait = self._waits[key]
+            key = wait.key
+            if self._passed(ctx, key, wait.number):  # it will go on as soon as it is looked at
                 return False
+            if key in self._puzzles:
+                return key == source
         return False
 
     def _passed(self, ctx: Context, key: Key, number: int) -> bool:
@@ -268,7 +271,8 @@ class Causal(Reliable[S]):
         asked: dict[str, list[tuple[str, int, int]]] = {}
         puzzles = {key: puzzle.number for key, puzzle in self._puzzles.items() if puzzle.cut is None}
         for key, number in (puzzles | {key: number for key, (number, _) in self.unsure.items()}).items():
-            above = self._above(ctx, key)
+            stream = self.streams.get(key)
+            above = self.upstream(ctx, stream) if stream else None
             for neighbour in self.hops(ctx, None) if above is None else [above]:
                 asked.setdefault(neighbour, []).append((*key, number))
         for neighbour, sources in asked.items():
@@ -294,7 +298,7 @@ class Causal(Reliable[S]):
         solved = [key for key, puzzle in self._puzzles.items() if puzzle.number <= told.get(key, 0)]
         for key in solved:
             self._puzzles[key].learn(told, key)
-        if not begin and not solved:
+        if not (begin or solved):
             return
         begin |= {key for key in told if not self.streams.upto(key)}
         self._beginning |= begin
@@ -331,10 +335,6 @@ class Causal(Reliable[S]):
                     del self._unexplained[key]
         self._beginning.clear()
         self._cut.clear()
-
-    def _above(self, ctx: Context, key: Key) -> str | None:
-        stream = self.streams.get(key)
-        return self.upstream(ctx, stream) if stream else None
 
     # what does not come
 
