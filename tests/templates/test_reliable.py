@@ -181,6 +181,20 @@ def test_acknowledgements_merge_so_that_the_source_hears_its_tree_neighbours_onl
     assert not net.at("s").streams["s", 1].held
 
 
+def test_a_fast_source_does_not_wait_for_the_beat_of_those_far_behind() -> None:
+    net = Net(Reliable, [("a", "b"), ("b", "c")], {"send_window": 8})
+    net.subscribe("abc")
+    net.publish("a", start=5.0)
+    net.publish("a", 100, start=10.0, every=0.002)
+    net.world.run(9.9)
+    net.said.clear()
+    net.world.run(10.3)
+    beats = 0.4 / min(ReliableSettings().ack, ReliableSettings().repair)
+    assert all(count > 5 * beats for each in "ab" for count in net.heard(each, "Acks").values())
+    net.world.run(11)
+    assert net.got["c", "a"] == list(range(1, 102))
+
+
 def test_one_acknowledgement_covers_all_sources_behind_a_neighbour() -> None:
     net = line("abcd")
     net.subscribe("abcd")

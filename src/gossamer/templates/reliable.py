@@ -43,6 +43,7 @@ class Reliable(Sourced[S]):
         """Who was next to this node at the last beat."""
         self._beat_length = nanoseconds(min(settings.repair, settings.ack))
         self._repair, self._reminder = nanoseconds(settings.repair), nanoseconds(2 * settings.ack)
+        self._much = max(settings.send_window // 4, 1)
 
     # parcels
 
@@ -74,6 +75,7 @@ class Reliable(Sourced[S]):
         old = bool(stream.next) and number < stream.next
         ctx.send(sorted(asked) if old else self.hops(ctx, sender), parcel)
         self.advance(ctx, stream, sender)
+        self._hasten(ctx, parcel.stamp.key, stream)
         self._tick(ctx)
 
     def on_expired(self, ctx: Context, parcel: Parcel, sender: str) -> None:
@@ -252,6 +254,12 @@ class Reliable(Sourced[S]):
                 some = tuple(positions[start : start + MAX_STREAMS])
                 ctx.send(above, Acks(*self.group.version, some))
 
+    def _hasten(self, ctx: Context, key: Key, stream: Stream) -> None:
+        """Say ahead of the beat what is a good part of the window: a fast source would wait for it."""
+        complete = stream.complete
+        if complete is not None and complete - stream.acked[0] >= self._much:
+            self._acknowledge(ctx, [key])
+
     def kept(self, stream: Stream) -> int | None:
         """What the source need no longer keep for this node and those behind it."""
         return stream.complete
@@ -268,6 +276,7 @@ class Reliable(Sourced[S]):
                     stream.readmit(sender)
                 stream.hear(sender, number, own, self._time)
                 self._release(ctx, stream)
+                self._hasten(ctx, (source, incarnation), stream)
 
     @on(Have)
     def have(self, ctx: Context, have: Have, sender: str) -> None:
