@@ -439,6 +439,29 @@ def test_two_that_wait_for_a_third_that_never_comes_do_not_wait_for_each_other()
     assert sorted(lone.delivered) == [("a", 1), ("b", 1)]
 
 
+def test_two_in_the_dark_that_wait_for_each_other_by_way_of_others_begin_anew() -> None:
+    """a is in the dark and would wait for c, which depends on b; b is, too, and would wait for d, which
+    depends on a."""
+    lone = Lone(patience=5.0)
+    for source in "cd":
+        lone.gets(source, 1)
+    for source, lacks, last in (("a", "y", "b"), ("b", "z", "a")):
+        lone.gets(source, 1, (lacks, 1))
+        lone.gets("c" if last == "b" else "d", 2, (last, 1))
+    lone.ctx.clear()
+    _beats(lone, 11.0)
+    assert lone.delivered == []
+    lone.template.cut(lone.ctx, Cut((("a", 1, 1), ("c", 1, 2), ("y", 1, 1))), "x")
+    lone.template.cut(lone.ctx, Cut((("b", 1, 1), ("d", 1, 2), ("z", 1, 1))), "x")
+    _beats(lone, 1.0)
+    everything = tuple((source, 1, 1 + (source in "cd")) for source in "abcdyz")
+    lone.template.cut(lone.ctx, Cut(everything), "x")
+    _beats(lone, 1.0)
+    for source in "abcd":
+        lone.gets(source, 2 + (source in "cd"))
+    assert {("a", 2), ("b", 2), ("c", 3), ("d", 3)} <= set(lone.delivered), "all go on"
+
+
 def test_what_waits_is_bounded_by_the_window_of_its_source() -> None:
     net = Net(Causal, [("a", "b"), ("b", "c")], {"send_window": 8})
     net.subscribe("abc")

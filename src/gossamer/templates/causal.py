@@ -112,10 +112,10 @@ class Causal(Reliable[S]):
         source, ready = parcel.stamp.key, self._ready(ctx, parcel)
         if ready:
             self._waits.pop(source, None)
-            if (solved := self._puzzles.pop(source, None)) is not None:
-                remember(self._solutions, source, solved)
-                if parcel.stamp.sequence > self.floor.get(source, 0):
-                    self._unexplained.pop(source, None)
+        if ready and source in self._puzzles:
+            remember(self._solutions, source, self._puzzles.pop(source))
+            if parcel.stamp.sequence > self.floor.get(source, 0):
+                self._unexplained.pop(source, None)
         return ready
 
     def _ready(self, ctx: Context, parcel: Parcel) -> bool:
@@ -153,9 +153,9 @@ class Causal(Reliable[S]):
         if puzzle.cut is None:
             return False
         for key, least in puzzle.cut.items():
-            if self._passed(ctx, key, least) or self._behind(ctx, key, source, puzzle):
+            if self._passed(ctx, key, least) or (behind := self._behind(ctx, key, source, puzzle)):
                 continue
-            if key in self._beginning or key in self._puzzles:
+            if behind is None or key in self._beginning or key in self._puzzles:
                 self._begin_anew(source, puzzle)
             return self._wait(source, key, least)
         return True
@@ -175,22 +175,23 @@ class Causal(Reliable[S]):
             if key in self._beginning:
                 self._raise(key, number)
 
-    def _behind(self, ctx: Context, key: Key, source: Key, puzzle: Puzzle) -> bool:
+    def _behind(self, ctx: Context, key: Key, source: Key, puzzle: Puzzle) -> bool | None:
         """Whether the next parcel of one source cannot come before that of another: it depends on it, or both
-        lack just the same parcel, which only one would name if it depended on the other.
+        lack just the same parcel, which only one would name if it depended on the other. None if it waits for
+        it because somebody in between is in the dark.
         """
         other = self._puzzles.get(key)
         if other is not None:
             return len(puzzle.reasons) == 1 and other.reasons == puzzle.reasons
-        seen = set()
-        while key in self._waits and key not in seen and key not in self._beginning:
+        seen, dark = set(), False
+        while key in self._waits and key not in seen:
             seen.add(key)
-            wait = self._waits[key]
-            key = wait.key
-            if self._passed(ctx, key, wait.number):  # it will go on as soon as it is looked at
+            dark |= key in self._beginning or key in self._puzzles
+            key, least = self._waits[key].key, self._waits[key].number
+            if self._passed(ctx, key, least):  # it will go on as soon as it is looked at
                 return False
-            if key in self._puzzles:
-                return key == source
+            if key == source:
+                return None if dark else True
         return False
 
     def _passed(self, ctx: Context, key: Key, number: int) -> bool:
@@ -271,8 +272,7 @@ class Causal(Reliable[S]):
         asked: dict[str, list[tuple[str, int, int]]] = {}
         puzzles = {key: puzzle.number for key, puzzle in self._puzzles.items() if puzzle.cut is None}
         for key, number in (puzzles | {key: number for key, (number, _) in self.unsure.items()}).items():
-            stream = self.streams.get(key)
-            above = self.upstream(ctx, stream) if stream else None
+            above = self.upstream(ctx, stream) if (stream := self.streams.get(key)) else None
             for neighbour in self.hops(ctx, None) if above is None else [above]:
                 asked.setdefault(neighbour, []).append((*key, number))
         for neighbour, sources in asked.items():
