@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from gossamer.core.context import Context
+from gossamer.core.effect import Missed
 from gossamer.core.errors import ConfigError
 from gossamer.core.event import Criteria, Envelope, Wishes
 from gossamer.core.parcel import Parcel
 from gossamer.overlay.councilwords import Entry, History
 from gossamer.overlay.groupwords import TreeUpdate
 from gossamer.overlay.order import MARK, Order, order_parcel
-from gossamer.overlay.streamwords import Acks, Have
+from gossamer.overlay.streamwords import Acks, Gone, Have, Missing
 from gossamer.simulator.checks import Ledger
 from gossamer.simulator.models import LinkModel
 from gossamer.simulator.rules import Loss
@@ -131,6 +132,15 @@ def test_a_place_waits_for_its_parcel_and_those_behind_wait_too() -> None:
     assert member.parcel("x", 1) == [("x", 1), ("y", 1)]
 
 
+def test_who_hears_of_a_place_asks_for_its_parcel_though_nobody_else_tells_of_it() -> None:
+    member = Member()
+    member.place(("x", 1), first=10)
+    member.ctx.clear()
+    for _ in range(2):
+        member.template.on_timer(member.ctx, "beat")
+    assert ("a", Missing("x", 1, ((1, 1),))) in member.ctx.sent()
+
+
 def test_a_place_waits_for_the_places_before_it() -> None:
     member = Member()
     assert member.parcel("x", 1) == []
@@ -139,6 +149,28 @@ def test_a_place_waits_for_the_places_before_it() -> None:
     assert member.place(("y", 2), first=12) == []
     assert member.parcel("y", 2) == []
     assert member.place(("y", 1), first=11) == [("y", 1), ("y", 2)]
+
+
+def test_places_that_nobody_tells_are_not_waited_for_long_and_the_gap_is_told() -> None:
+    member = Member()
+    member.parcel("x", 1)
+    member.place(("x", 1), first=10)
+    member.parcel("x", 2)
+    assert member.place(("x", 2), first=20) == [], "what stands between may still come"
+    member.ctx.clear()
+    for _ in range(50):  # ten seconds, and laggard is a minute
+        member.template.on_timer(member.ctx, "beat")
+    assert [(each.stamp.node, each.stamp.sequence) for each in member.ctx.delivered()] == [("x", 2)]
+    assert "x" in [each.source for each in member.ctx.effects if isinstance(each, Missed)]
+
+
+def test_who_told_the_order_in_an_earlier_life_says_that_it_is_gone() -> None:
+    ctx = FakeContext("a", incarnation=2, neighbours="m")
+    template = TotalOrder(TotalOrderSettings())
+    template.on_open(ctx)
+    template.group.update(ctx, TreeUpdate(1, 1, ("m", "a"), (0, 0), (3, 1)), "m")
+    template.missing(ctx, Missing(f"a/{MARK}a", 1, ((1, 3),)), "m")
+    assert ctx.sent()[-1] == ("m", Gone(f"a/{MARK}a", 1, False))
 
 
 def test_a_place_that_is_told_again_changes_nothing() -> None:

@@ -135,3 +135,6 @@ class Founded(Letter, frozen=True):
     latest: History
     index: Number
     seats: Seats
+
+
+LETTERS = (Ask, Vote, Copy, Copied, Stranger, Welcome, Lead, Fetch, Fetched, Found, Founded)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from gossamer.core.parcel import Parcel
+from gossamer.overlay.order import MARK
 
 Key = tuple[str, int]
 """Node and incarnation of a source."""
@@ -75,8 +76,9 @@ class Stream:
 
     def __init__(self, address: str, first: int = 0, life: int = 0) -> None:
         self.address = address
-        self.path = address.split("/")
-        self.entry, self.node = self.path[0], self.path[-1]
+        names = address.split("/")
+        self.entry, self.node = names[0], names[-1]
+        self.path = [name for name in names if name[:1] != MARK]  # an order has no node of its own
         self.life = life
         self.next = first
         self.high = max(0, first - 1)

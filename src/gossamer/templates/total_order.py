@@ -9,25 +9,12 @@ from msgspec import Meta
 
 from gossamer.core.context import NODES, TREE, Context
 from gossamer.core.control import on
+from gossamer.core.names import nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, TOTAL_ORDER
 from gossamer.core.trace import ORDERED
 from gossamer.overlay.council import NONE, Council
-from gossamer.overlay.councilwords import (
-    Ask,
-    Copied,
-    Copy,
-    Entry,
-    Fetch,
-    Fetched,
-    Found,
-    Founded,
-    Lead,
-    Letter,
-    Stranger,
-    Vote,
-    Welcome,
-)
+from gossamer.overlay.councilwords import LETTERS, Entry, Fetch, Fetched, Found, Founded, Letter
 from gossamer.overlay.fetching import Fetching
 from gossamer.overlay.founding import Founding
 from gossamer.overlay.grouptree import Rooted
@@ -108,6 +95,7 @@ class TotalOrder(Reliable[S]):
         self._number = 0
         self._lacked: deque[tuple[int, int]] = deque()  # parcels of the order told here, with the last index
         self._stuck = (0, 0)
+        self._patience = min(self._laggard, nanoseconds(2 * settings.patience))
 
     def make_keeper(self) -> Keeper:
         """How seats keep their record."""
@@ -133,6 +121,8 @@ class TotalOrder(Reliable[S]):
         stream = super().open(ctx, key, address, first)
         if key[0][0] == MARK:
             stream.settled = max(0, stream.next - 1)  # acknowledged when its places are done
+            stream.dead = stream.entry == ctx.node and not self.begins(ctx, stream)  # of an earlier life
+            stream.over = int(stream.dead)
         return stream
 
     def kept(self, stream: Stream) -> int | None:
@@ -233,15 +223,23 @@ class TotalOrder(Reliable[S]):
             for parcel in stream.skip(number):
                 ctx.drop(parcel, "without a place")
         super().advance(ctx, stream, sender)
+        stream.high = max(stream.high, number)  # it exists: its source may be gone and tell nobody
         return stream.next > number
 
     def _beat(self, ctx: Context, key: Key, stream: Stream) -> bool:
         busy = super()._beat(ctx, key, stream)
         if not self.places or self._stuck[0] != self.next:
             self._stuck = (self.next, self._time)
-        elif self._time - self._stuck[1] > self._laggard:
+        elif self._time - self._stuck[1] > (self._laggard if self._may_come() else self._patience):
             self._skip(ctx)
         return busy or bool(self.places)
+
+    def _may_come(self) -> bool:
+        """Whether what is next can still come: its place, if a stream of the order lacks something; or it has
+        one, and its parcel does.
+        """
+        orders = (stream for stream in self.streams.values() if stream.node[0] == MARK)
+        return self.next in self.places or any(each.next <= each.high and each.over < 2 for each in orders)
 
     def _skip(self, ctx: Context) -> None:
         """What is next has not come for too long, and will not: go on behind it, and say so."""
@@ -322,7 +320,7 @@ class TotalOrder(Reliable[S]):
 
     # the council
 
-    @on(Ask, Vote, Copy, Copied, Stranger, Welcome, Lead, Fetch, Fetched, Found, Founded)
+    @on(*LETTERS)
     def letter(self, ctx: Context, letter: Letter, sender: str) -> None:
         if letter.to != ctx.node:
             self.post.send(ctx, letter)
