@@ -37,6 +37,22 @@ def test_peers_that_come_one_after_the_other_stand_in_one_ring(count: int) -> No
     assert len(members(world)) == count
 
 
+def test_who_leaves_while_it_comes_into_an_inner_ring_is_out() -> None:
+    world = group(1, 10, settings={"survey": 0})
+    right(world, 8.0)
+    leaver, left, other = (template(world, name) for name in ("p05", "p01", "p02"))
+    assert leaver is not None
+    assert left is not None
+    assert other is not None
+    ctx = world.engine("p05").instance(CHANNEL).context  # type: ignore[union-attr]
+    leaver.joining.between(ctx, 1, left.position.me, other.position.me)
+    world.unsubscribe("p05", CHANNEL, 1)
+    right(world, 12.0)
+    for name, each in (("p01", left), ("p02", other)):  # answers that were long on their way
+        leaver.ready(ctx, Ready(1, each.position.me, (), ()), name)
+    assert not leaver.position.rings
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_peers_that_come_at_the_same_instant_stand_in_one_ring(seed: int) -> None:
     world = group(seed, 30, over=0.0)

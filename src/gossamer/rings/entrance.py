@@ -69,6 +69,7 @@ class Entrance:
         self.listens, self.publishes = listens, publishes
         if self.stage is Stage.INSIDE and not listens:
             self.stage = Stage.LEAVING
+            self.joining.give_up()  # else it would stand in an inner ring when it has left the others
             self.leaving.leave(ctx, 0)
             self._leave_on(ctx)
         elif self.stage is Stage.OUTSIDE and (listens or (publishes and self.entry is None)):
