@@ -12,7 +12,7 @@ from gossamer.core.context import SERVER
 from gossamer.core.errors import ConfigError
 from gossamer.core.event import Envelope, Wishes
 from gossamer.overlay.groupwords import TreeUpdate
-from gossamer.overlay.streamwords import Acks, Have, Missing
+from gossamer.overlay.streamwords import Acks, Gone, Have, Missing
 from gossamer.simulator.models import LinkModel
 from gossamer.simulator.rules import ClockSkew, Loss, Pause
 from gossamer.simulator.scenario import Channel, Publish, Result, Scenario, Subscribe, build, run
@@ -578,6 +578,22 @@ def test_more_sources_than_fit_are_refused_and_counted(monkeypatch: pytest.Monke
     ctx.clear()
     template.on_parcel(ctx, parcel("x", 2), "a")
     assert ctx.dropped() == [], "those that are here go on"
+
+
+def test_a_source_that_was_only_not_seen_for_a_while_is_asked_again_once_it_is_in_the_tree() -> None:
+    ctx = FakeContext("m", neighbours="ax")
+    template = Reliable(ReliableSettings())
+    template.on_open(ctx)
+    template.group.update(ctx, TreeUpdate(1, 1, ("a", "m"), (0, 0), (3, 1)), "a")
+    template.have(ctx, Have("x", 1, 1, 1), "a")
+    template.source_gone(ctx, Gone("x", 1, True), "a")
+    assert template.streams["x", 1].over == 2
+    template.group.update(ctx, TreeUpdate(1, 2, ("a", "m", "x"), (0, 0, 1), (3, 3, 1)), "a")
+    template.have(ctx, Have("x", 1, 1, 1), "x")
+    ctx.clear()
+    for _ in range(2):
+        template.on_timer(ctx, "beat")
+    assert ("x", Missing("x", 1, ((1, 1),))) in ctx.sent()
 
 
 def test_acknowledgements_of_very_many_sources_are_split(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,9 +173,12 @@ class Reliable(Sourced[S]):
 
     def regrouped(self, ctx: Context) -> None:
         super().regrouped(ctx)
+        tree = self.group.tree
         for key, stream in self.streams.items():
             if on_backbone(ctx):
                 stream.unsure()
+                if stream.over and not stream.dead and tree is not None and stream.entry in tree:
+                    stream.over = 0  # it was only not seen for a while; else who stands there says so again
             self._place(ctx, key, stream)
             self._acknowledge(ctx, [key])
         self._tick(ctx)
