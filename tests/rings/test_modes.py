@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from gossamer.core.names import NANOSECONDS
@@ -11,6 +13,7 @@ from gossamer.rings.settings import MultiringSettings
 from gossamer.rings.spreading import Spreading
 from gossamer.rings.store import Store, id_of
 from gossamer.rings.words import Announce, Request, SetMode
+from gossamer.templates.multiring import Multiring
 from gossamer.testing.fake import FakeContext, parcel
 
 SETTINGS = MultiringSettings()
@@ -224,6 +227,21 @@ def test_who_forgets_fast_asks_soon() -> None:
     ctx.clear()
     peer.announcement(ctx, Announce((id_of(parcel("s", 9, 9)),)), "c")
     assert ctx.woken()["fetch"] - ctx.now == 30_000_000 // 4
+
+
+def test_publishing_waits_where_parcels_would_be_forgotten_before_others_can_ask() -> None:
+    template = Multiring(MultiringSettings(store=4, grace=0.1))
+    ctx = FakeContext("b", rng=random.Random(1))
+    for sequence in range(1, 5):
+        template.on_publish(ctx, parcel("b", sequence, sequence))
+        assert template.obstacle(ctx) is None, "nothing is forgotten yet"
+        ctx.now += NANOSECONDS // 100
+    template.on_publish(ctx, parcel("b", 5, 5))
+    assert template.obstacle(ctx)
+    ctx.now = ctx.woken()["room"]
+    template.on_timer(ctx, "room")
+    assert template.obstacle(ctx) is None
+    assert ctx.now == NANOSECONDS // 100 + 2 * NANOSECONDS // 10, "twice grace since the oldest came"
 
 
 def test_the_store_is_bounded_in_number_and_bytes() -> None:

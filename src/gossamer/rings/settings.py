@@ -41,7 +41,8 @@ class MultiringSettings(Settings, frozen=True):
     window
         Parcels per source that are remembered to recognise a second copy.
     store, store_bytes
-        Parcels that are kept for whoever asks for them, and their bytes.
+        Parcels that are kept for whoever asks for them, and their bytes. Publishing waits where they would be
+        forgotten within twice ``grace``.
     """
 
     q: Annotated[int, Meta(ge=2, le=MAX_Q)] = 4
@@ -56,5 +57,5 @@ class MultiringSettings(Settings, frozen=True):
     probe: Annotated[float, Meta(gt=0, le=3600)] = 30.0
     recall: Annotated[float, Meta(ge=0, le=600)] = 5.0
     window: Annotated[int, Meta(ge=1, le=1_000_000)] = 4096
-    store: Annotated[int, Meta(ge=1, le=1_000_000)] = 1024
-    store_bytes: Annotated[int, Meta(ge=1, le=2**30)] = 32 * 1024 * 1024
+    store: Annotated[int, Meta(ge=1, le=1_000_000)] = 4096
+    store_bytes: Annotated[int, Meta(ge=1, le=2**30)] = 64 * 1024 * 1024

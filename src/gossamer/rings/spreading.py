@@ -62,6 +62,7 @@ class Spreading:
         self._retry = nanoseconds(settings.retry)
         self._patience = Patience(nanoseconds(settings.grace), 2 * self._retry)
         self._recall = nanoseconds(settings.recall)
+        self._memory = 2 * nanoseconds(settings.grace)
         self._wanted: dict[Id, Wanted] = {}
         self._due: int | None = None
         self.new = self.new_bytes = self.old = self.old_bytes = 0
@@ -168,7 +169,7 @@ class Spreading:
                 wanted = self._wanted[key] = Wanted(sender, ctx.now, ctx.now + self._wait(ctx))
                 if alone:
                     ask.append(key)
-                    wanted.tries, wanted.due = 1, ctx.now + self._retry
+                    wanted.tries, wanted.due = 1, ctx.now + self._pause(ctx, 1)
                     self._count(ctx, sender, True)
         if ask:
             self._request(ctx, sender, ask)
@@ -178,6 +179,20 @@ class Spreading:
         """How long a parcel may still come by itself: others forget as fast as this peer does."""
         span = self.store.span(ctx.now)
         return self._patience.now if span is None else min(self._patience.now, span // 4)
+
+    def _pause(self, ctx: Context, tries: int) -> int:
+        """How long an answer may take: a slow line needs time, not more; but what others forget soon may be
+        elsewhere.
+        """
+        pause, span = self._retry << tries - 1, self.store.span(ctx.now)
+        return pause if span is None else min(pause, max(span // 4, self._patience.least))
+
+    def rest(self, now: int) -> int:
+        """Nanoseconds for which nothing should be published: else parcels would be forgotten before
+        neighbours that were told of them can ask.
+        """
+        span = self.store.span(now)
+        return 0 if span is None else max(0, self._memory - span)
 
     def fetch(self, ctx: Context) -> None:
         """Ask for what was announced a while ago and has not come, each time somebody else."""
@@ -195,7 +210,7 @@ class Spreading:
             if not wanted.tries:
                 self._count(ctx, source, True)
             wanted.tries += 1
-            wanted.due = ctx.now + (self._retry << wanted.tries - 1)  # a slow line needs time, not more
+            wanted.due = ctx.now + self._pause(ctx, wanted.tries)
         for name, keys in asks.items():
             self._request(ctx, name, keys)
         self._plan(ctx)

@@ -6,6 +6,7 @@ from typing import Any
 
 from gossamer.core.context import BANDWIDTH, CONTACTS, Context
 from gossamer.core.control import on
+from gossamer.core.names import NANOSECONDS
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import AT_MOST_ONCE, Membership, Template
 from gossamer.rings.electing import View, joins, resigns, unbalanced
@@ -49,7 +50,7 @@ class Multiring(Template[MultiringSettings]):
     Promises: at most once; no order between sources. Peers that stay get everything, whoever else comes,
         goes or crashes, as long as no two parts of the group are without a link between them for longer
         than what peers remember, and no more is sent than slow links carry: what every neighbour has
-        forgotten before it was asked for is lost.
+        forgotten before it was asked for is lost. Publishing waits where that would be soon.
     Costs: a parcel per peer, and word of it by every other link; a sign of life per neighbour and ``beat``;
         about 4 · q messages per peer and ``survey``.
     Needs: nodes of role peer that can reach each other, and one contact in the group; no server.
@@ -79,6 +80,15 @@ class Multiring(Template[MultiringSettings]):
             self.entrance.want(ctx, bool(ctx.subscribers), True)
         self.spreading.begin(ctx, parcel)
         ctx.deliver(parcel)
+        self._rest(ctx)
+
+    def obstacle(self, ctx: Context) -> str | None:
+        return "peers who may still ask for what was published" if self.spreading.rest(ctx.now) else None
+
+    def _rest(self, ctx: Context) -> None:
+        """Look again when there may be room."""
+        if rest := self.spreading.rest(ctx.now):
+            ctx.wake("room", rest / NANOSECONDS)
 
     def on_parcel(self, ctx: Context, parcel: Parcel, sender: str) -> None:
         self.position.hear(ctx, sender)
@@ -140,6 +150,8 @@ class Multiring(Template[MultiringSettings]):
         match name:
             case "fetch":
                 self.spreading.fetch(ctx)
+            case "room":
+                self._rest(ctx)
             case "enter":
                 self.entrance.timer(ctx)
             case "beat" if self.position.member:
