@@ -10,7 +10,7 @@ from enum import Enum
 
 from gossamer.core.context import Context
 from gossamer.core.names import NANOSECONDS, nanoseconds
-from gossamer.rings.finding import Finding
+from gossamer.rings.finding import MAX_TRIES, Finding
 from gossamer.rings.joining import Joining
 from gossamer.rings.leaving import Leaving
 from gossamer.rings.modes import PeerLink
@@ -88,7 +88,7 @@ class Entrance:
     def _look(self, ctx: Context) -> None:
         self._tries += 1
         self._rivals.clear()
-        self.finding.seek(ctx, *self.upkeep.remember(ctx))
+        self.finding.seek(ctx, *self.upkeep.remember(ctx), tries=self._tries)
         ctx.wake("enter", self.settings.retry * (0.5 + ctx.rng.random()))
 
     def rival(self, name: str) -> None:
@@ -168,7 +168,7 @@ class Entrance:
 
     def _may_found(self, ctx: Context) -> bool:
         lowest = all(ctx.node < name for name in self._rivals)
-        return self._tries >= (2 if lowest else ALONE_AFTER)
+        return self._tries >= (MAX_TRIES if lowest else ALONE_AFTER)
 
     def entered(self, ctx: Context) -> None:
         """This peer is in the group: begin to look after its rings."""

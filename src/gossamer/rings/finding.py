@@ -14,7 +14,9 @@ from gossamer.rings.settings import MultiringSettings
 from gossamer.rings.words import MAX_PEOPLE, Found, Person, Ping, Pong, Seek
 
 PASSES = 4
-"""How often a question is passed on by peers outside the group."""
+"""How often a question is passed on by peers outside the group, at most."""
+MAX_TRIES = 3
+"""After so many it goes as far as it may."""
 ASKED = 3
 """Contacts that are asked at once."""
 CANDIDATES = 8
@@ -48,10 +50,12 @@ class Finding:
 
     # asking
 
-    def seek(self, ctx: Context, *more: Person) -> None:
-        """Ask some contacts, and peers known from before."""
+    def seek(self, ctx: Context, *more: Person, tries: int = MAX_TRIES) -> None:
+        """Ask some contacts, and peers known from before; further and further away the more often it was in
+        vain, for most questions need not go far.
+        """
         self._token += 1
-        seek = Seek(self.position.me, self._token, PASSES)
+        seek = Seek(self.position.me, self._token, min(PASSES, 2 ** min(tries - 1, MAX_TRIES)))
         learn(ctx, *more)
         names = [name for name in ctx.container(CONTACTS) or () if name != ctx.node]
         ctx.rng.shuffle(names)

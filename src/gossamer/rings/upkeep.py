@@ -129,6 +129,9 @@ class Upkeep:
         self._compare(ctx, ring, beat)
         if beat.kind == GREETING or (beat.kind == REGULAR and not ring.sides(sender)):
             ctx.send(sender, position.beat(beat.level, ANSWER))
+            link = position.spreading.links.get(sender)
+            if link is not None and not link.wanted:  # its link may be younger than what it was told
+                position.spreading.ask_mode(ctx, sender)
 
     def _compare(self, ctx: Context, ring: Ring, beat: Beat) -> None:
         """Believe a neighbour about those behind it; greet whoever stands between it and this peer."""
