@@ -6,7 +6,9 @@ import random
 
 import pytest
 
+from gossamer.core.context import CONTACTS
 from gossamer.core.names import NANOSECONDS
+from gossamer.rings.finding import Finding
 from gossamer.rings.modes import PeerLink
 from gossamer.rings.position import Position
 from gossamer.rings.settings import MultiringSettings
@@ -227,6 +229,32 @@ def test_who_forgets_fast_asks_soon() -> None:
     ctx.clear()
     peer.announcement(ctx, Announce((id_of(parcel("s", 9, 9)),)), "c")
     assert ctx.woken()["fetch"] - ctx.now == 30_000_000 // 4
+
+
+def test_who_forgets_fast_soon_asks_somebody_else() -> None:
+    ctx, peer = FakeContext("b"), spreading("a", "c", store=4, grace=0.1, retry=0.5)
+    for sequence in range(1, 9):
+        ctx.now += 10_000_000
+        peer.take(ctx, parcel("s", sequence, sequence), "a")
+    wanted = Announce((id_of(parcel("s", 9, 9)),))
+    for name in "ca":
+        peer.announcement(ctx, wanted, name)
+    asked = []
+    for _ in range(2):
+        ctx.now = ctx.woken()["fetch"]
+        ctx.clear()
+        peer.fetch(ctx)
+        asked.append((ctx.now, [to for to, _ in ctx.sent()]))
+    assert [to for _, to in asked] == [["c"], ["a"]]
+    assert asked[1][0] - asked[0][0] == NANOSECONDS // 10, "grace, not retry"
+
+
+@pytest.mark.parametrize(("tries", "passes"), [(1, 1), (2, 2), (3, 4), (9, 4)])
+def test_a_question_goes_further_the_more_often_it_was_in_vain(tries: int, passes: int) -> None:
+    ctx = FakeContext("b", containers={CONTACTS: {"a": ()}}, rng=random.Random(1))
+    Finding(SETTINGS, Position(SETTINGS, spreading())).seek(ctx, tries=tries)
+    ((to, seek),) = ctx.sent()
+    assert (to, getattr(seek, "passes", None)) == ("a", passes)
 
 
 def test_publishing_waits_where_parcels_would_be_forgotten_before_others_can_ask() -> None:

@@ -55,7 +55,7 @@ class Finding:
         vain, for most questions need not go far.
         """
         self._token += 1
-        seek = Seek(self.position.me, self._token, min(PASSES, 2 ** min(tries - 1, MAX_TRIES)))
+        seek = Seek(self.position.me, self._token, min(PASSES, 2 ** (tries - 1)))
         learn(ctx, *more)
         names = [name for name in ctx.container(CONTACTS) or () if name != ctx.node]
         ctx.rng.shuffle(names)
