@@ -24,13 +24,15 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "gossamer"
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
-PACKAGES = ("core", "overlay", "simulator", "templates")
+PACKAGES = ("core", "overlay", "rings", "simulator", "templates")
 COMPILED = {
     "core": "context engine hold instance template tracer tree wire",
     "overlay": "council cut directory fetching group grouptree hello interest keeper leadership linkstate"
     " passing plan post record registry rendezvous roster spanner stream vault",
+    "rings": "electing entrance finding joining leaving modes order patience position ring spreading store"
+    " surveying swapping upkeep",
     "simulator": "carrier clock host models tally",
-    "templates": "causal loop multicast persistent reliable single_source sources total_order",
+    "templates": "causal loop multicast multiring persistent reliable single_source sources total_order",
 }
 """Where simulations of the proof spend their time, and whoever those classes inherit from."""
 

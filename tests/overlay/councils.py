@@ -62,6 +62,8 @@ class Councils:
         self.lives = dict.fromkeys(self.names, 0)
         self.known = {name: set(self.names) for name in self.names}
         """Whom each node takes for alive."""
+        self.lost: set[str] = set()
+        """Those that should have met others and have not."""
         self.apart: set[str] = set()
         """One part of a network that is cut."""
         self.mail: list[Letter] = []
@@ -91,7 +93,7 @@ class Councils:
             elected=self._elected,
             keeper=Keeper(lambda key, number: None),
         )
-        self.foundings[name] = Founding(council)
+        self.foundings[name] = Founding(council, lambda ctx: ctx.node in self.lost)
         self.due = {key: at for key, at in self.due.items() if key[0] != name}
 
     def _elected(self, ctx: Context) -> None:

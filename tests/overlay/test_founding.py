@@ -32,19 +32,23 @@ def test_nobody_is_asked_before_the_backbone_has_been_the_same_for_a_while() -> 
 
 def test_nobody_grants_it_to_two_at_once_but_later_to_another() -> None:
     net = Councils("abc")
-    ask = {name: Found("c", name, 1, NONE, 0) for name in "ab"}
+    first, second, third = ranking(net.contexts["a"].id, net.names, 3)
+    net.known[third] = {third}
 
     def granted(name: str) -> bool:
-        net.deliver(ask[name])
+        net.deliver(Found(third, name, 1, NONE, 0))
         answer = net.mail.pop()
         assert isinstance(answer, Founded)
         return answer.granted
 
-    assert granted("a")
-    assert granted("a"), "the answer may have been lost"
-    assert not granted("b")
-    net.contexts["c"].now += GRANT + 1
-    assert granted("b")
+    assert granted(second)
+    assert granted(second), "the answer may have been lost"
+    assert not granted(first)
+    net.contexts[third].now += GRANT + 1
+    assert granted(first)
+    net.known[third] = set(net.names)
+    net.contexts[third].now += GRANT + 1
+    assert not granted(second), "the first is a better match"
 
 
 def test_none_is_founded_while_a_seat_that_was_told_of_may_live() -> None:
@@ -67,3 +71,39 @@ def test_the_latest_that_anybody_knows_of_counts() -> None:
     founding.hear((4, "z"), 99, (("x", 1),))
     founding.hear((6, "z"), 1, ())
     assert founding.known == ((5, "z"), 7, (("z", 1),))
+
+
+def test_who_should_have_met_others_and_has_not_founds_none() -> None:
+    net = Councils("abc")
+    best = net.best()
+    net.known[best], net.lost = {best}, {best}
+    net.passes(30)
+    assert net.councils[best].history == NONE
+    net.lost = set()
+    net.calm(30)
+    assert net.councils[best].leads
+
+
+def test_those_are_asked_too_whom_only_others_know() -> None:
+    net = Councils("abc")
+    first, second, third = ranking(net.contexts["a"].id, net.names, 3)
+    net.foundings[third].hear((5, "z"), 7, (("z", 1),))
+    net.known[first] = {first, second}
+    net.passes(30)
+    assert not net.leaders, "the third knows of a council"
+    assert net.foundings[first].known == ((5, "z"), 7, (("z", 1),))
+
+
+def test_a_better_match_that_others_know_of_is_left_to_found_it() -> None:
+    net = Councils("abc")
+    first, second, third = ranking(net.contexts["a"].id, net.names, 3)
+    net.known[second] = {second, third}
+    net.foundings[second].start(net.contexts[second])
+    net._after(second)
+    for _ in range(CALM + 3):
+        net.wake(second, "found")
+        while net.mail:
+            net.deliver(net.mail.pop(0))
+    assert net.councils[second].history == NONE
+    net.calm(30)
+    assert net.councils[first].leads

@@ -127,14 +127,15 @@ class Found(Letter, frozen=True):
 
 
 class Founded(Letter, frozen=True):
-    """Go ahead, or not: somebody else asked first. Who had seats in the latest that I know of, and since
-    which index.
+    """Go ahead, or not: somebody else asked first, or is a better match. Who had seats in the latest that I
+    know of, and since which index; and the best matches of the channel that I know of, to be asked too.
     """
 
     granted: bool
     latest: History
     index: Number
     seats: Seats
+    best: Annotated[tuple[Name, ...], Meta(max_length=2 * MAX_SEATS)]
 
 
 LETTERS = (Ask, Vote, Copy, Copied, Stranger, Welcome, Lead, Fetch, Fetched, Found, Founded)

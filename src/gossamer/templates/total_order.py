@@ -79,7 +79,7 @@ class TotalOrder(Reliable[S]):
             elected=self._elected,
             keeper=self.keeper,
         )
-        self.founding = Founding(self.council)
+        self.founding = Founding(self.council, self.lost)
         self.fetching = Fetching(self.council)
         self.history = NONE
         self.next = 0
