@@ -58,6 +58,7 @@ def moved(
         read += time.thread_time_ns() - began
         if parts:
             intake.filled(got)
+            intake.make_room()
     return wrote, read
 
 
@@ -78,8 +79,12 @@ def steps(size: int, near: socket.socket, far: socket.socket, ready: Intake) -> 
     intake = Intake()
     took["write"], took["read"] = moved(near, far, parts, intake)
     left = memoryview(whole)
-    frames: list[bytes] = []
+    frames: list[memoryview] = []
     while left:  # as it comes in one read after the other
+        if took.get("cut"):
+            mark = clock()
+            ready.make_room()
+            took["cut"] += clock() - mark
         room = ready.room
         some = min(len(room), len(left))
         room[:some] = left[:some]
@@ -96,6 +101,7 @@ def steps(size: int, near: socket.socket, far: socket.socket, ready: Intake) -> 
     for event in events:
         take(event)
     took["callback"] = clock() - mark
+    ready.make_room()
     return {step: each / count for step, each in took.items()}
 
 

@@ -32,6 +32,7 @@ from gossamer.core.wire import (
     decode,
     decode_message,
     encode,
+    pieces,
 )
 from gossamer.overlay.directory import Directory, Entry, Learn
 from gossamer.testing.fake import answer, parcel
@@ -101,6 +102,18 @@ def refused(data: bytes, how: Callable[[bytes], Any] = open_fully) -> ProtocolEr
 
 
 # what goes in comes out
+
+
+def test_a_frame_that_is_lent_is_copied_before_it_is_sent_on_and_not_to_be_read() -> None:
+    whole = encode(parcel("a", 1, 1, [b"one", b"two"]))
+    memory = bytearray(whole)
+    read, passed = decode(memoryview(memory)), decode(memoryview(memory))
+    assert isinstance(read, Parcel)
+    assert read.payloads == [b"one", b"two"]
+    sent = pieces(passed)
+    memory[:] = bytes(len(memory))
+    assert b"".join(sent) == whole
+    assert read.payloads == [b"one", b"two"]
 
 
 @given(st.one_of(parcels(), feedback()))

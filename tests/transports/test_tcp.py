@@ -116,7 +116,8 @@ def test_frames_are_cut_out_of_whatever_pieces_a_stream_comes_in(sizes: list[int
         assert room, "there is always room to read"
         count = min(len(room), step, len(stream))
         room[:count], stream = stream[:count], stream[count:]
-        came += intake.filled(count)
+        came += map(bytes, intake.filled(count))
+        intake.make_room()
     assert came == sent
     assert intake.error is None
 

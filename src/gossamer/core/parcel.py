@@ -121,15 +121,24 @@ class RelayedHeader(DependentHeader, frozen=True, array_like=True, forbid_unknow
 class Body:
     """The bytes of a body where they are: payloads as they were published, or a part of the frame that came.
 
-    Nobody copies them until somebody wants them in one piece.
+    Nobody copies them until somebody wants them in one piece, or to keep them.
+
+    lent
+        Whether they are in memory that will soon hold something else: whoever keeps the body has to ``own``.
     """
 
-    __slots__ = ("_whole", "pieces", "size")
+    __slots__ = ("__weakref__", "_whole", "lent", "pieces", "size")
 
-    def __init__(self, *pieces: bytes | memoryview) -> None:
+    def __init__(self, *pieces: bytes | memoryview, lent: bool = False) -> None:
         self.pieces = pieces
         self.size = sum(map(len, pieces))
+        self.lent = lent
         self._whole: bytes | None = None
+
+    def own(self) -> None:
+        """Have the bytes for good."""
+        if self.lent:
+            self.pieces, self.lent = (self.whole,), False
 
     @property
     def view(self) -> memoryview:
@@ -269,13 +278,8 @@ class Parcel:
 
     def _with(self, header: Header) -> Parcel:
         other = Parcel(header, self._body)
-        other.opened_as(self)
+        other.place, other._payloads, other._attributes = self.place, self._payloads, self._attributes
         return other
-
-    def opened_as(self, other: Parcel) -> None:
-        """Have the body of another, its place and what was found inside."""
-        self.place, self._payloads, self._attributes = other.place, other._payloads, other._attributes
-        self._body = other._body
 
     @property
     def payloads(self) -> list[bytes]:

@@ -81,6 +81,7 @@ def encode(item: Item) -> bytes:
 def pieces(item: Item) -> Sequence[bytes | memoryview]:
     """The frame of an item as bytes that follow each other, none of which are copied for it."""
     if item._frame is None and isinstance(item, Parcel):
+        item._body.own()  # who sends may have to keep them
         return (_front(item), *item._body.pieces)
     return (encode(item),)
 
@@ -131,8 +132,8 @@ def measure(data: bytes | bytearray | memoryview) -> int:
     return PRELUDE + header + body  # type: ignore[no-any-return]
 
 
-def decode(frame: bytes) -> Item:
-    """Read the header of one whole frame; the body stays closed."""
+def decode(frame: bytes | memoryview) -> Item:
+    """Read the header of one whole frame; the body stays closed, and lent if the frame is a view."""
     if len(frame) < PRELUDE:
         raise ProtocolError("frame length", len(frame), f"at least {PRELUDE} bytes")
     length = measure(frame)
@@ -140,8 +141,10 @@ def decode(frame: bytes) -> Item:
         raise ProtocolError("frame length", len(frame), f"{length} bytes, as its prelude says")
     _, _, kind, header_length, body_length = _PRELUDE.unpack_from(frame)
     end = PRELUDE + header_length
-    head = memoryview(frame)[PRELUDE:end]
+    view = memoryview(frame)
+    head = view[PRELUDE:end]
     if kind == CONTROL:
+        frame = bytes(frame)
         return Control(checked(_decode_control_header, head, ControlHeader).channel, None, frame[end:], frame)
     if head[0] == _DEPENDENT:
         header: Header = checked(_decode_dependent, head, DependentHeader)
@@ -152,7 +155,11 @@ def decode(frame: bytes) -> Item:
     else:
         header = checked(_decode_header, head, Header)
     _check(header, kind, body_length)
-    return Parcel(header, Body(memoryview(frame)[end:]), frame)
+    if isinstance(frame, bytes):
+        return Parcel(header, Body(view[end:]), frame)
+    parcel = Parcel(header, Body(view[end:], lent=True))
+    parcel._front = bytes(view[:end])
+    return parcel
 
 
 def _check(header: Header, kind: int, body_length: int) -> None:
@@ -232,6 +239,20 @@ def _struct_in(kind: Any) -> type[msgspec.Struct] | None:
     return None
 
 
+def cut(view: memoryview, frames: list[memoryview]) -> tuple[int, int]:
+    """Cut whole frames off the beginning of a view; where the rest begins, and the bytes of a frame that
+    begins there, as far as that can be told. Nothing is copied.
+    """
+    position, size = 0, len(view)
+    while size - position >= PRELUDE:
+        length = measure(view[position : position + PRELUDE])
+        if size - position < length:
+            return position, length
+        frames.append(view[position : position + length])
+        position += length
+    return position, PRELUDE
+
+
 class Framer:
     """Cuts a stream of bytes into frames, wherever the stream was split. Holds at most one open frame."""
 
@@ -242,6 +263,11 @@ class Framer:
         self._wanted = PRELUDE
         self.error: ProtocolError | None = None
         """What broke the stream, once good frames before it have been handed out."""
+
+    @property
+    def missing(self) -> int:
+        """Bytes that the open frame lacks, as far as that can be told; 0 if none is open."""
+        return self._wanted - len(self._buffer) if self._buffer else 0
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[bytes]:
         """The frames completed by this piece.
@@ -264,16 +290,14 @@ class Framer:
         position = 0
         if self._buffer:
             position = self._fill(view, frames)
-        size = len(view)
-        while size - position >= PRELUDE:
-            length = measure(view[position : position + PRELUDE])
-            if size - position < length:
-                self._wanted = length
-                break
-            frames.append(bytes(view[position : position + length]))
-            position += length
-        if position < size:
-            self._buffer += view[position:]
+        if position == len(view):
+            return
+        whole: list[memoryview] = []
+        try:
+            end, self._wanted = cut(view[position:], whole)
+        finally:
+            frames += map(bytes, whole)
+        self._buffer += view[position + end :]
 
     def _fill(self, view: memoryview, frames: list[bytes]) -> int:
         """Complete the open frame as far as the piece reaches; where the rest begins."""

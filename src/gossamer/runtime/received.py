@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gossamer.core.event import NO_ENVELOPE, Envelope, Value
 from gossamer.core.names import NANOSECONDS
-from gossamer.core.parcel import Event, Parcel
+from gossamer.core.parcel import Body, Event, Parcel
 from gossamer.core.receipt import Receipt
 from gossamer.links import codecs
 
@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 
 
 class Delivered(Parcel):
-    """A parcel as one subscription gets it: what is the same for all its events is said once."""
+    """A parcel as one subscription gets it: what is the same for all its events is said once.
+
+    It holds what was inside, and no longer the body that this was in.
+    """
 
     __slots__ = ("channel", "handback")
 
     def __init__(self, parcel: Parcel, channel: Channel, handback: Value | None) -> None:
-        super().__init__(parcel.header, parcel._body)
-        self.opened_as(parcel)
+        super().__init__(parcel.header, Body())
+        self._body.size = parcel.size
+        self._payloads, self._attributes, self.place = parcel.payloads, parcel.attributes, parcel.place
         self.channel = channel
         self.handback = handback
 

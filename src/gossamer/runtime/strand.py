@@ -10,18 +10,20 @@ back where it came from.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from weakref import ReferenceType, ref
 
 from gossamer.core.control import LINK_CHANNEL, Control, Message
 from gossamer.core.errors import GossamerError, ProtocolError, Refused
 from gossamer.core.names import NANOSECONDS
-from gossamer.core.parcel import Parcel
+from gossamer.core.parcel import Body
 from gossamer.core.wire import Item, decode, decode_message, encode, pieces, size
 from gossamer.links.clocks import Offset
 from gossamer.links.outbox import Outbox
 from gossamer.links.selector import smoothed
 from gossamer.runtime.greeting import Bye, Hello, Ping, Pong, decoder
-from gossamer.transports.base import HIGH_WATER, Connection
+from gossamer.transports.base import HIGH_WATER, Connection, Frame
 
 if TYPE_CHECKING:
     from gossamer.runtime.link import Link
@@ -125,36 +127,43 @@ class Strand:
 
     # the connection tells
 
-    def received(self, frames: list[bytes]) -> None:
+    def received(self, frames: Sequence[Frame]) -> None:
         self.heard_at = self._around.now()
         self.received_frames += len(frames)
         self._take_all(frames)
 
-    def _take_all(self, frames: list[bytes]) -> None:
+    def _take_all(self, frames: Sequence[Frame]) -> None:
         for position, frame in enumerate(frames):
             if self._refused:
                 return
             if self._obstacles:
-                self._backlog.extend(frames[position:])
+                self._backlog.extend(map(bytes, frames[position:]))
                 return
-            self._take(frame)
+            try:
+                body = self._take(decode(frame))
+            except ProtocolError as error:
+                self._around.malformed(self, error)
+            else:
+                if body is not None and (kept := body()) is not None:
+                    kept.own()
 
-    def _take(self, frame: bytes) -> None:
-        try:
-            item = decode(frame)
-            if isinstance(item, Control) and item.channel == LINK_CHANNEL:
-                self._supervise(decode_message(item, decoder))
-            elif self.link is not None:
-                if isinstance(item, Parcel):
-                    if self.offset.value:
-                        item = item.sent_at(item.header.sent - self.offset.value)
-                    self.link.came(item, self)
+    def _take(self, item: Item) -> ReferenceType[Body] | None:
+        """Pass an item on; the body of a parcel, if anybody keeps it."""
+        if isinstance(item, Control) and item.channel == LINK_CHANNEL:
+            self._supervise(decode_message(item, decoder))
+        elif self.link is not None:
+            if isinstance(item, Control):
                 self._around.receive(self, item)
-            elif self.hello is None:
-                self._around.unexpected("before the greeting")
-            # else it is what somebody said to a group, of whom we are no neighbour
-        except ProtocolError as error:
-            self._around.malformed(self, error)
+                return None
+            if self.offset.value:
+                item = item.sent_at(item.header.sent - self.offset.value)
+            self.link.came(item, self)
+            self._around.receive(self, item)
+            return ref(item._body)
+        elif self.hello is None:
+            self._around.unexpected("before the greeting")
+        # else it is what somebody said to a group, of whom we are no neighbour
+        return None
 
     def _supervise(self, message: Message) -> None:
         match message:

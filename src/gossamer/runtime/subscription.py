@@ -365,15 +365,14 @@ class Subscription:
             if self._acks is not None:
                 await self._consume_acknowledging(callback, self._acks)
                 continue
-            # the same without what acknowledging needs: there is little else to be spent on an event
+            # the same without what acknowledging needs, and without a step of ours for each event
             while length_hint(self._current):
                 try:
-                    for event in self._current:
-                        result = callback(event)
-                        if result is not None and inspect.isawaitable(result):
+                    for result in filter(None, map(callback, self._current)):
+                        if inspect.isawaitable(result):
                             await result
                 except Exception:
-                    self._failed(event)
+                    self._failed(batch[-1 - length_hint(self._current)])
 
     async def _consume_acknowledging(self, callback: Callback, acks: Acknowledging) -> None:
         for event in self._current:

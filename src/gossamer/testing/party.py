@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from gossamer.core.wire import MAGIC, PARCEL, PRELUDE, VERSION
-from gossamer.transports.base import Connection, Listener, Transport
+from gossamer.transports.base import Connection, Frame, Listener, Transport
 
 SMALLEST = PRELUDE + 5
 
@@ -35,10 +35,11 @@ class Recorder:
         self.on_received: Callable[[list[bytes]], None] = lambda frames: None
         self._changed = asyncio.Event()
 
-    def received(self, frames: list[bytes]) -> None:
+    def received(self, frames: Sequence[Frame]) -> None:
         self._note("received")
-        self.frames += frames
-        self.on_received(frames)
+        kept = [bytes(each) for each in frames]
+        self.frames += kept
+        self.on_received(kept)
 
     def drained(self) -> None:
         self._note("drained")

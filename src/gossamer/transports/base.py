@@ -20,10 +20,14 @@ HIGH_WATER = 256 * 1024
 """Bytes pending above which a connection promises to call ``drained`` later."""
 
 
+Frame = bytes | memoryview
+"""A view is lent: it shows the frame until ``received`` returns, and something else after that."""
+
+
 class Sink(Protocol):
     """Who is told what happens on a connection. ``lost`` is called exactly once, and last."""
 
-    def received(self, frames: list[bytes]) -> None: ...
+    def received(self, frames: Sequence[Frame]) -> None: ...
     def drained(self) -> None: ...
     def lost(self, error: Exception | None) -> None: ...
 

@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from gossamer.core.errors import AddressInUse, BadAddress, CannotConnect, ProtocolError
-from gossamer.core.wire import Framer
+from gossamer.core.wire import Framer, cut
 from gossamer.transports import ring
-from gossamer.transports.base import HIGH_WATER, Accept, Connection, Sink, Transport
+from gossamer.transports.base import HIGH_WATER, Accept, Connection, Frame, Sink, Transport
 from gossamer.transports.stream import linger
 
 GREETING = b"gossamer memory 1"
@@ -144,21 +144,23 @@ class MemoryConnection(Connection):
 
     def _read(self) -> None:
         while not self._over and (not self._paused or self._closing):
+            frames: list[Frame] = []
+            broken: ProtocolError | None = None
+            count = 0
             try:
                 piece = self._memory.peek()
-                if not piece:
-                    break
-                count = len(piece)
-                frames = [] if self._closing else self._framer.feed(piece)
-                piece.release()
+                count = len(piece) if self._closing else self._cut(piece, frames)
             except ProtocolError as error:
-                self._end(error)
-                return
-            self._memory.taken(count)
+                broken = error
             if frames:
                 self.sink.received(frames)
-            if self._framer.error is not None and not self._over:
-                self._end(self._framer.error)
+            if broken is not None:
+                self._end(broken)
+                return
+            if not count:
+                break
+            if not self._over:
+                self._memory.taken(count)
         if self._over or (self._paused and not self._closing):
             return
         if self._asked:
@@ -166,6 +168,24 @@ class MemoryConnection(Connection):
             self._say(ROOM)
         if self._finishing:
             self._end(self._error)
+
+    def _cut(self, piece: memoryview, frames: list[Frame]) -> int:
+        """The frames that are whole, where they are; how much of the piece is done with then.
+
+        A frame that is not in one piece, because the ring ends within it, is copied out as it comes.
+        """
+        if missing := self._framer.missing:
+            frames += self._framer.feed(piece[:missing])
+            return min(missing, len(piece))
+        whole: list[memoryview] = []
+        try:
+            done, wanted = cut(piece, whole)
+        finally:
+            frames += whole
+        if done + wanted > self._memory.straight:
+            self._framer.feed(piece[done:])
+            return len(piece)
+        return done
 
     def pause(self) -> None:
         self._paused = True

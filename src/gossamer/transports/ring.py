@@ -15,7 +15,7 @@ import os
 
 from gossamer.core.errors import ProtocolError
 
-RING = 2 * 1024 * 1024
+RING = 8 * 1024 * 1024
 """Bytes on their way in one direction: enough to keep both sides busy, few enough to stay in the cache."""
 _FRONT = mmap.PAGESIZE
 SIZE = _FRONT + 2 * RING
@@ -80,6 +80,11 @@ class Memory:
             raise ProtocolError("shared memory: written", written, f"{RING} bytes after {self._read} at most")
         begin = self._read % RING
         return self._in[begin : begin + min(ready, RING - begin)]
+
+    @property
+    def straight(self) -> int:
+        """Bytes that will be in one piece from what is read next on."""
+        return RING - self._read % RING
 
     def taken(self, count: int) -> None:
         """The first bytes of what was seen are not needed any more."""

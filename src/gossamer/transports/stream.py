@@ -7,23 +7,25 @@ from collections.abc import Sequence
 from typing import cast
 
 from gossamer.core.errors import ProtocolError
-from gossamer.core.wire import PRELUDE, measure
+from gossamer.core.wire import PRELUDE, cut
 from gossamer.transports.base import HIGH_WATER, Accept, Connection, Sink
 
-FIRST_BYTES, RECEIVE_BYTES = 64 * 1024, 512 * 1024
-"""Room for what is read at once: at first, and where much comes. It grows as a larger frame comes."""
+FIRST_BYTES, RECEIVE_BYTES = 64 * 1024, (1024 + 64) * 1024
+"""Room for what is read at once: at first, and where much comes, a large parcel and a little of the next. It
+grows as a larger frame comes."""
 PATIENCE = 5.0
 """Seconds that a closing connection waits for the other end to take something more, or to close as well."""
 
 
 class Intake:
-    """Cuts what is read into frames, in the place where it was read; a frame is copied once, out of there."""
+    """Cuts what is read into frames, in the place where it was read: whoever keeps one copies it."""
 
-    __slots__ = ("_begin", "_end", "_view", "error")
+    __slots__ = ("_begin", "_end", "_view", "_wanted", "error")
 
     def __init__(self) -> None:
         self._view = memoryview(bytearray(FIRST_BYTES))
         self._begin = self._end = 0
+        self._wanted = PRELUDE
         self.error: ProtocolError | None = None
         """What broke the stream, once good frames before it have been handed out."""
 
@@ -32,30 +34,23 @@ class Intake:
         """Where the next bytes go."""
         return self._view[self._end :]
 
-    def filled(self, count: int) -> list[bytes]:
-        """The frames completed by so many bytes more."""
+    def filled(self, count: int) -> list[memoryview]:
+        """The frames completed by so many bytes more; they are there until ``make_room``."""
         self._end += count
-        frames: list[bytes] = []
-        view, begin, end, wanted = self._view, self._begin, self._end, PRELUDE
+        frames: list[memoryview] = []
         try:
-            while end - begin >= PRELUDE:
-                wanted = measure(view[begin : begin + PRELUDE])
-                if end - begin < wanted:
-                    break
-                frames.append(bytes(view[begin : begin + wanted]))
-                begin, wanted = begin + wanted, PRELUDE
+            taken, self._wanted = cut(self._view[self._begin : self._end], frames)
+            self._begin += taken
         except ProtocolError as error:
             self.error = error
-        self._begin = begin
-        self._make_room(wanted)
         return frames
 
-    def _make_room(self, wanted: int) -> None:
+    def make_room(self) -> None:
         """Let the open frame end within the buffer, and the next read be worth it.
 
         Memory is taken for what has come, not for what was claimed to come.
         """
-        view, begin, end = self._view, self._begin, self._end
+        view, begin, end, wanted = self._view, self._begin, self._end, self._wanted
         size, most = len(view), max(wanted, RECEIVE_BYTES)
         if begin == end:
             self._begin = self._end = 0
@@ -101,6 +96,7 @@ class StreamConnection(Connection, asyncio.BufferedProtocol):
         frames = self._intake.filled(count)
         if frames:
             self._sink.received(frames)
+        self._intake.make_room()
         if self._intake.error is not None:
             self._error = self._intake.error
             self._transport.abort()
