@@ -24,6 +24,7 @@ from gossamer import (
     connect,
 )
 from gossamer.core.event import MAX_PAYLOAD
+from gossamer.runtime.neighbours import PARCEL
 
 from .parties import SOON, client, host_of, reach, rest, server, strand_of, stuff, take, turns, until
 
@@ -204,7 +205,7 @@ async def test_a_lingering_parcel_leaves_when_it_is_full() -> None:
     async with connect() as node:
         channel = await node.channel("news", "loop", linger=3600)
         async with channel.subscribe() as events:
-            await channel.publish(bytes(300_000))
+            await channel.publish(bytes(PARCEL))
             assert (await events.next(timeout=SOON)).number == 1
 
 
@@ -233,10 +234,10 @@ async def test_a_publisher_without_rest_lets_others_run(many: bool) -> None:
 
         task = asyncio.create_task(other())
         if many:
-            await channel.publish_many(bytes(10_000) for _ in range(1000))
+            await channel.publish_many(bytes(PARCEL // 50) for _ in range(1000))
         else:
             for _ in range(1000):
-                await channel.publish(bytes(10_000))
+                await channel.publish(bytes(PARCEL // 50))
         task.cancel()
     assert others >= 10
 
@@ -308,7 +309,9 @@ async def test_a_cancelled_publish_many_has_accepted_a_prefix() -> None:
     async with connect() as node:
         channel = await node.channel("news", "loop")
         async with channel.subscribe(max_pending=3) as events:
-            waiting = asyncio.create_task(channel.publish_many(b"%d" % i + bytes(70_000) for i in range(9)))
+            waiting = asyncio.create_task(
+                channel.publish_many(b"%d" % i + bytes(PARCEL // 4) for i in range(9))
+            )
             await turns(50)
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -614,7 +617,7 @@ async def test_a_queue_smaller_than_connections_tell_about_never_counts_as_stall
 async def test_on_a_reliable_channel_publishing_waits_for_a_reader_however_slow_and_nothing_is_lost() -> None:
     hasty = Limits(patience=0.05, queue_bytes=256 * 1024)
     async with server("a", limits=hasty) as a, client(a, "b", hasty) as b:
-        channel = await a.channel("news", "reliable", {"repair": 0.05, "ack": 0.05, "send_window": 64})
+        channel = await a.channel("news", "reliable", {"repair": 0.05, "ack": 0.05, "send_window": 16})
         async with (await b.channel("news")).subscribe(max_pending=10) as events:
             await reach(channel, events)
             words = [b"%9000d" % number for number in range(3000)]

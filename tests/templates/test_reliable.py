@@ -18,6 +18,7 @@ from gossamer.simulator.rules import ClockSkew, Loss, Pause
 from gossamer.simulator.scenario import Channel, Publish, Result, Scenario, Subscribe, build, run
 from gossamer.simulator.topology import Network
 from gossamer.simulator.witness import Witness
+from gossamer.templates import reliable
 from gossamer.templates.reliable import Reliable
 from gossamer.templates.sources import ReliableSettings
 from gossamer.testing.fake import FakeContext, parcel
@@ -181,8 +182,14 @@ def test_acknowledgements_merge_so_that_the_source_hears_its_tree_neighbours_onl
     assert not net.at("s").streams["s", 1].held
 
 
-def test_a_fast_source_does_not_wait_for_the_beat_of_those_far_behind() -> None:
-    net = Net(Reliable, [("a", "b"), ("b", "c")], {"send_window": 8})
+@pytest.mark.parametrize("heavy", [False, True])
+def test_a_fast_source_does_not_wait_for_the_beat_of_those_far_behind(
+    heavy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is a good part of the window is said at once, by number or by weight."""
+    if heavy:
+        monkeypatch.setattr(reliable, "WINDOW_BYTES", 40)
+    net = Net(Reliable, [("a", "b"), ("b", "c")], {"send_window": 256 if heavy else 8})
     net.subscribe("abc")
     net.publish("a", start=5.0)
     net.publish("a", 100, start=10.0, every=0.002)
@@ -234,8 +241,13 @@ def test_after_the_tree_has_changed_a_source_waits_for_what_everybody_says_about
 # the window
 
 
-def test_publishers_wait_for_the_slowest_member_and_go_on_when_it_has_caught_up() -> None:
-    net = settled("abc", {"send_window": 8})
+@pytest.mark.parametrize("heavy", [False, True])
+def test_publishers_wait_for_the_slowest_member_and_go_on_when_it_has_caught_up(
+    heavy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if heavy:
+        monkeypatch.setattr(reliable, "WINDOW_BYTES", 16)
+    net = settled("abc", {"send_window": 256 if heavy else 8})
     net.world.add_rule(Loss(senders=("b",), receivers=("c",), start=10.0, end=20.0))
     net.publish("a", 8, start=10.0, every=0.01)
     net.world.run(11)

@@ -77,8 +77,6 @@ class Template(Generic[S]):
     """Whether events never leave the node where they were published."""
     keeps: ClassVar[bool] = False
     """Whether a subscription may be kept under a name while nobody is there (``durable``)."""
-    repairs: ClassVar[bool] = False
-    """Whether nodes keep parcels that they have sent: they are sealed smaller, for many are kept."""
     content_based: ClassVar[bool] = False
     """Whether attributes say where parcels go: all events of one have the same, and ``admit`` is asked."""
     watches: ClassVar[tuple[str, ...]] = ()

@@ -37,8 +37,8 @@ class Stream:
         Whether there is a gap between what was delivered here and what comes next, if anything does.
     high
         The greatest number known to exist.
-    held
-        Parcels kept for delivery here or repair further on.
+    held, bytes
+        Parcels kept for delivery here or repair further on, and what they weigh.
     behind
         Per neighbour away from the source: the number up to which all behind it have everything; None if
         that neighbour has not said so since the tree changed.
@@ -53,6 +53,7 @@ class Stream:
         "base",
         "begun",
         "behind",
+        "bytes",
         "dead",
         "entry",
         "expelled",
@@ -71,6 +72,7 @@ class Stream:
         "reached",
         "settled",
         "torn",
+        "unsaid",
         "wanted",
     )
 
@@ -85,6 +87,9 @@ class Stream:
         self.low = self.base = first
         self.begun = self.torn = False
         self.held: dict[int, Parcel] = {}
+        self.bytes = 0
+        self.unsaid = 0
+        """Bytes that have come since something was last said towards the source."""
         self.behind: dict[str, int | None] = {}
         self.moved: dict[str, int] = {}
         """When each neighbour last moved forward, or came, or said that it itself has everything."""
@@ -130,6 +135,7 @@ class Stream:
         self.settled = max(self.settled, base - 1)
         self.high = max(self.high, base - 1)
         self.held = {number: parcel for number, parcel in self.held.items() if number >= base}
+        self._weigh()
 
     def add(self, parcel: Parcel, asked: bool = False) -> bool:
         """Take a parcel; False if it is a copy and nobody asked for it.
@@ -151,8 +157,13 @@ class Stream:
                     del self.kept[next(iter(self.kept))]
             return asked
         self.held[number] = parcel
+        self.bytes += parcel.size
+        self.unsaid += parcel.size
         self.high = max(self.high, number)
         return True
+
+    def _weigh(self) -> None:
+        self.bytes = sum(parcel.size for parcel in self.held.values())
 
     def find(self, number: int) -> Parcel | None:
         """A parcel that somebody behind us lacks, if it is here."""
@@ -204,13 +215,16 @@ class Stream:
     def skip(self, number: int) -> list[Parcel]:
         """What comes before a number will never be delivered; what of it was here."""
         past = [self.held.pop(each) for each in sorted(self.held) if self.next <= each < number]
+        self._weigh()
         self.next, self.high = number, max(self.high, number - 1)
         return past
 
     def stop(self) -> list[Parcel]:
         """Nobody has what is missing: the stream ends where it is complete; what lies beyond."""
         self.high, self.over = self.reach, 2
-        return [self.held.pop(number) for number in sorted(self.held) if number > self.high]
+        beyond = [self.held.pop(number) for number in sorted(self.held) if number > self.high]
+        self._weigh()
+        return beyond
 
     @property
     def idle(self) -> bool:
@@ -286,8 +300,9 @@ class Stream:
         complete, gone = self.complete, None
         if complete is not None and complete >= self.low:
             for number in range(self.low, complete + 1):
-                if number not in self.wanted:
-                    gone = self.held.pop(number, None) or gone
+                if number not in self.wanted and (parcel := self.held.pop(number, None)) is not None:
+                    gone = parcel
+                    self.bytes -= parcel.size
             self.low = complete + 1
         return gone
 

@@ -10,12 +10,11 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gossamer.core.context import SERVER
 from gossamer.core.errors import ProtocolError
 from gossamer.core.names import NANOSECONDS, Role, last
-from gossamer.core.template import Template
 from gossamer.core.wire import MAX_FRAME, Item
 from gossamer.links.binding import Binding, first_fit
 from gossamer.links.selector import Selector, Wish, wish
@@ -31,17 +30,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("gossamer")
 
-PARCEL, KEPT_PARCEL = 1024 * 1024, 256 * 1024
-"""Bytes at which parcels are sealed where the links of this node carry them in one piece, and where nodes
-keep them for repairs: a parcel costs the same whatever is in it, up to what the caches hold. A datagram
-connection further on cuts them into pieces."""
+PARCEL = 1024 * 1024
+"""Bytes at which parcels are sealed where the links of this node carry them in one piece: a parcel costs the
+same whatever is in it, up to what the caches hold. A datagram connection further on cuts them into pieces."""
 DOUBT = 3
 """Heartbeats that are left to a datagram connection when another connection of its link has broken."""
-
-
-def limit(template: Template[Any], best_frame: int) -> int:
-    """Size at which parcels of a template are sealed where frames of some size travel in one piece."""
-    return min(KEPT_PARCEL if template.repairs else PARCEL, best_frame)
 
 
 class Neighbours:
@@ -274,26 +267,22 @@ class Neighbours:
         from_it = origin is not None and origin.connection.group is group and origin not in strands
         return len(strands) + from_it >= self._groups[group]
 
-    def parcel_bytes(self, channel: str, template: Template[Any]) -> int:
+    def parcel_bytes(self, channel: str) -> int:
         """Size at which parcels of a channel are sealed, so that they travel in one piece."""
-        return limit(template, self._best_frame(channel))
-
-    def _best_frame(self, channel: str) -> int:
         sizes = []
         for link in self.links.values():
             binding = first_fit(self.bindings, channel, link.hello.role)
             sizes.append(link.best_frame(wish(binding, control=False)))
-        return min(sizes, default=MAX_FRAME)
+        return min((PARCEL, *sizes))
 
     def describe(self) -> None:
         """Keep what depends on who is around current."""
         engine, host = self._engine, self._host
         for name, value in surroundings(engine, self.links, self.listens, self._fixed).items():
             host.do(engine.set(self.now(), name, value))
-        alike = None if self.bindings else self._best_frame("")
+        alike = None if self.bindings else self.parcel_bytes("")
         for channel in engine.channels:
-            instance = engine.instance(channel)
-            instance.sealer.limit = limit(instance.template, alike or self._best_frame(channel))
+            engine.instance(channel).sealer.limit = alike or self.parcel_bytes(channel)
         connections = [strand.connection for link in self.links.values() for strand in link.strands]
         host.max_event = max((each.max_frame for each in connections), default=MAX_FRAME)
         if engine.address != self._address:

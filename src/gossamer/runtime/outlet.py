@@ -52,7 +52,7 @@ class Outlet:
         self._linger = linger
         self._instance = host.engine.instance(entry.name)
         self._sealer = self._instance.sealer
-        self._sealer.limit = host.neighbours.parcel_bytes(entry.name, self._instance.template)
+        self._sealer.limit = host.neighbours.parcel_bytes(entry.name)
         self._publishes = False
         self._subscriptions: dict[int, Subscription] = {}
         self._sealing: asyncio.Handle | None = None

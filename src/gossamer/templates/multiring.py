@@ -59,7 +59,6 @@ class Multiring(Template[MultiringSettings]):
     name = "multiring"
     settings_type = MultiringSettings
     promises = frozenset({AT_MOST_ONCE})
-    repairs = True
     watches = (CONTACTS, BANDWIDTH)
 
     def __init__(self, settings: MultiringSettings) -> None:

@@ -16,6 +16,8 @@ from gossamer.templates.multicast import on_backbone
 from gossamer.templates.sources import ReliableSettings, Sourced
 
 S = TypeVar("S", bound=ReliableSettings)
+WINDOW_BYTES = 64 * 1024 * 1024
+"""What the parcels of one source that are on their way may weigh."""
 
 
 class Reliable(Sourced[S]):
@@ -31,7 +33,6 @@ class Reliable(Sourced[S]):
     name = "reliable"
     settings_type = ReliableSettings
     promises = frozenset({AT_MOST_ONCE, GAP_FREE})
-    repairs = True
 
     def __init__(self, settings: S) -> None:
         super().__init__(settings)
@@ -123,7 +124,7 @@ class Reliable(Sourced[S]):
 
     def obstacle(self, ctx: Context) -> str | None:
         stream = self.streams.get((ctx.node, ctx.incarnation))
-        if stream is None or len(stream.held) < self.settings.send_window:
+        if stream is None or (len(stream.held) < self.settings.send_window and stream.bytes < WINDOW_BYTES):
             return None
         return f"the slowest member of {ctx.channel!r}"
 
@@ -251,7 +252,7 @@ class Reliable(Sourced[S]):
                 complete = 0
             above = self.upstream(ctx, stream) if complete is not None else None
             if above is not None and complete is not None and (complete, above) != stream.acked:
-                stream.acked = (complete, above)
+                stream.acked, stream.unsaid = (complete, above), 0
                 said.setdefault(above, []).append((*key, complete, stream.reach))
         for above, positions in said.items():
             for start in range(0, len(positions), MAX_STREAMS):
@@ -261,7 +262,8 @@ class Reliable(Sourced[S]):
     def _hasten(self, ctx: Context, key: Key, stream: Stream) -> None:
         """Say ahead of the beat what is a good part of the window: a fast source would wait for it."""
         complete = stream.complete
-        if complete is not None and complete - stream.acked[0] >= self._much:
+        much = stream.unsaid >= WINDOW_BYTES // 4
+        if complete is not None and (much or complete - stream.acked[0] >= self._much):
             self._acknowledge(ctx, [key])
 
     def kept(self, stream: Stream) -> int | None:

@@ -17,7 +17,8 @@ class ReliableSettings(MulticastSettings, frozen=True):
     """Settings of a reliable channel, on top of those of multicast.
 
     send_window
-        Parcels of one source that may be on their way; publishing waits for the slowest member beyond it.
+        Parcels of one source that may be on their way, and 64 MiB of them at most; publishing waits for the
+        slowest member beyond it.
     repair
         Seconds between requests for the same missing parcel; a little over a round trip of one hop.
     ack
