@@ -17,7 +17,7 @@ from weakref import ReferenceType, ref
 from gossamer.core.control import LINK_CHANNEL, Control, Message
 from gossamer.core.errors import GossamerError, ProtocolError, Refused
 from gossamer.core.names import NANOSECONDS
-from gossamer.core.parcel import Body
+from gossamer.core.parcel import Body, Parcel
 from gossamer.core.wire import Item, decode, decode_message, encode, pieces, size
 from gossamer.links.clocks import Offset
 from gossamer.links.outbox import Outbox
@@ -139,31 +139,30 @@ class Strand:
             if self._obstacles:
                 self._backlog.extend(map(bytes, frames[position:]))
                 return
-            try:
-                body = self._take(decode(frame))
-            except ProtocolError as error:
-                self._around.malformed(self, error)
-            else:
-                if body is not None and (kept := body()) is not None:
-                    kept.own()
+            body = self._take(frame)
+            if body is not None and (kept := body()) is not None:
+                kept.own()
 
-    def _take(self, item: Item) -> ReferenceType[Body] | None:
-        """Pass an item on; the body of a parcel, if anybody keeps it."""
-        if isinstance(item, Control) and item.channel == LINK_CHANNEL:
-            self._supervise(decode_message(item, decoder))
-        elif self.link is not None:
-            if isinstance(item, Control):
+    def _take(self, frame: Frame) -> ReferenceType[Body] | None:
+        """Pass on what came; the body of a parcel, if anybody keeps it."""
+        body = None
+        try:
+            item = decode(frame)
+            if isinstance(item, Control) and item.channel == LINK_CHANNEL:
+                self._supervise(decode_message(item, decoder))
+            elif self.link is not None:
+                if isinstance(item, Parcel):
+                    body = ref(item._body)
+                    if self.offset.value:
+                        item = item.sent_at(item.header.sent - self.offset.value)
+                    self.link.came(item, self)
                 self._around.receive(self, item)
-                return None
-            if self.offset.value:
-                item = item.sent_at(item.header.sent - self.offset.value)
-            self.link.came(item, self)
-            self._around.receive(self, item)
-            return ref(item._body)
-        elif self.hello is None:
-            self._around.unexpected("before the greeting")
-        # else it is what somebody said to a group, of whom we are no neighbour
-        return None
+            elif self.hello is None:
+                self._around.unexpected("before the greeting")
+            # else it is what somebody said to a group, of whom we are no neighbour
+        except ProtocolError as error:
+            self._around.malformed(self, error)
+        return body
 
     def _supervise(self, message: Message) -> None:
         match message:

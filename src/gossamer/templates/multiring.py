@@ -260,11 +260,10 @@ class Multiring(Template[MultiringSettings]):
             self.upkeep.enter_alone(ctx, view.level + 1)
 
     def _resign_on(self, ctx: Context, first: bool = False) -> None:
+        if self.leaving.level and not first:
+            self.leaving.say(ctx)
         if self.leaving.level:
-            if not first:
-                self.leaving.say(ctx)
-            if self.leaving.level:
-                ctx.wake("leave", self.settings.retry)
+            ctx.wake("leave", self.settings.retry)
 
     @on(Find)
     def find(self, ctx: Context, find: Find, sender: str) -> None:
