@@ -28,7 +28,7 @@ PACKAGES = ("core", "overlay", "rings", "simulator", "templates")
 COMPILED = {
     "core": "context engine hold instance template tracer tree wire",
     "overlay": "council cut directory fetching group grouptree hello interest keeper leadership linkstate"
-    " passing plan post record registry rendezvous roster spanner stream vault",
+    " passing plan post record registry rendezvous roster spanner stream streams vault",
     "rings": "electing entrance finding joining leaving modes order patience position ring spreading store"
     " surveying swapping upkeep",
     "simulator": "carrier clock host models tally",

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from gossamer.overlay.stream import MAX_KEPT, Stream, Streams, ranges
+from gossamer.overlay.stream import MAX_KEPT, Stream, ranges
+from gossamer.overlay.streams import Streams
 from gossamer.testing.fake import parcel
 
 NUMBERS = st.integers(1, 12)
@@ -324,7 +325,7 @@ def test_of_a_source_that_lives_anew_a_gap_is_told_only_if_something_follows_it(
 
 
 def test_of_the_oldest_not_even_a_number_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gossamer.overlay.stream.MAX_ENDED", 2)
+    monkeypatch.setattr("gossamer.overlay.streams.MAX_ENDED", 2)
     streams = Streams()
     for name in "abc":
         streams.begin((name, 1), name, 1)

@@ -506,7 +506,7 @@ def test_a_source_that_is_silent_and_complete_shrinks_to_a_number_and_goes_on() 
 def test_a_source_of_which_not_even_a_number_is_known_goes_on_without_a_second_delivery(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gossamer.overlay.stream.MAX_ENDED", 0)
+    monkeypatch.setattr("gossamer.overlay.streams.MAX_ENDED", 0)
     net = forgotten()
     assert net.at("c").streams.ended == {}
     net.publish("a", 3)

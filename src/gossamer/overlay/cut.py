@@ -13,7 +13,8 @@ from msgspec import Meta
 
 from gossamer.core.control import Message
 from gossamer.core.parcel import Depend
-from gossamer.overlay.stream import Key, Streams
+from gossamer.overlay.stream import Key
+from gossamer.overlay.streams import Streams
 from gossamer.overlay.streamwords import MAX_STREAMS, Name, Number
 
 V = TypeVar("V")

@@ -13,10 +13,6 @@ from gossamer.overlay.order import MARK
 Key = tuple[str, int]
 """Node and incarnation of a source."""
 UNLIMITED = 2**63 - 1
-MAX_ENDED = 65_536
-"""Sources that have been silent and complete, of which only a number is remembered."""
-
-
 MAX_KEPT = 64
 """Old parcels of a source that are kept because somebody asked for them."""
 
@@ -358,43 +354,6 @@ class Stream:
         if name in self.expelled:
             self.expelled.remove(name)
             self.placed = ("", [])
-
-
-class Streams(dict[Key, Stream]):
-    """The streams of a node, and what comes next of those that were forgotten."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ended: dict[Key, int] = {}
-        self._torn: set[Key] = set()
-
-    def begin(self, key: Key, address: str, first: int) -> Stream:
-        """A stream that was not here; it goes on where it was forgotten."""
-        forgotten = self.ended.pop(key, 0)
-        stream = self[key] = Stream(address, max(first, forgotten), key[1])
-        stream.begun, stream.torn = bool(forgotten), key in self._torn
-        self._torn.discard(key)
-        return stream
-
-    def forget(self, key: Key) -> None:
-        """Remember of a stream only what comes next; of the oldest not even that."""
-        stream = self.pop(key)
-        self.ended[key] = stream.next
-        if stream.torn:
-            self._torn.add(key)
-        while len(self.ended) > MAX_ENDED:
-            oldest = next(iter(self.ended))
-            del self.ended[oldest]
-            self._torn.discard(oldest)
-
-    def anew(self, key: Key) -> bool:
-        """Whether a source is known to live anew."""
-        return any(node == key[0] and life > key[1] for node, life in self)
-
-    def upto(self, key: Key) -> int:
-        """What comes next of a source; 0 if nothing is known."""
-        stream = self.get(key)
-        return stream.next if stream is not None else self.ended.get(key, 0)
 
 
 def ranges(numbers: list[int]) -> tuple[tuple[int, int], ...]:

@@ -9,7 +9,8 @@ from msgspec import Meta
 from gossamer.core.context import Context
 from gossamer.core.names import nanoseconds
 from gossamer.overlay.grouptree import Rooted
-from gossamer.overlay.stream import Stream, Streams
+from gossamer.overlay.stream import Stream
+from gossamer.overlay.streams import Streams
 from gossamer.templates.multicast import Multicast, MulticastSettings, on_backbone
 
 
