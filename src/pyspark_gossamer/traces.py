@@ -16,11 +16,16 @@ BATCH_ROWS = 10_000
 
 
 def columns() -> pa.Schema:
-    """Those of a trace, after the name of its run."""
+    """Those of a trace, after the name of its run; none is ever null, so Spark need not look."""
     from gossamer.core.trace import COLUMNS
 
-    kinds = ((name, pa.string() if kind == "text" else pa.int64()) for name, kind in COLUMNS)
-    return pa.schema([("run", pa.string()), *kinds])
+    kinds = (("run", "text"), *COLUMNS)
+    return pa.schema(
+        [
+            pa.field(name, pa.string() if kind == "text" else pa.int64(), nullable=False)
+            for name, kind in kinds
+        ]
+    )
 
 
 class TraceReader(DataSourceReader):
@@ -28,7 +33,7 @@ class TraceReader(DataSourceReader):
 
     def __init__(self, path: str, schema: StructType) -> None:
         self.path = path
-        self.columns = schema.names
+        self.schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
         found = sorted(Path(self.path).rglob("*.parquet"))
@@ -37,11 +42,12 @@ class TraceReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from pyarrow import parquet as pq
+        from pyspark.sql.pandas.types import to_arrow_schema
 
         from gossamer.core.errors import StorageError
 
-        wanted = [name for name in self.columns if name != "run"]
-        schema = columns()
+        schema = to_arrow_schema(self.schema)
+        wanted = [name for name in schema.names if name != "run"]
         texts = [name for name in wanted if schema.field(name).type == pa.string()]
         run = pa.array([], pa.string())
         for file in partition.value:
@@ -51,9 +57,11 @@ class TraceReader(DataSourceReader):
             try:
                 with pq.ParquetFile(file, read_dictionary=texts) as opened:
                     for batch in opened.iter_batches(BATCH_ROWS, columns=wanted, use_threads=False):
+                        if any(column.null_count for column in batch.columns):
+                            raise StorageError(file, "a segment of a trace has rows without a value")
                         read = {**dict(zip(wanted, batch.columns, strict=True)), "run": run[: len(batch)]}
-                        arrays = [_plain(read[name]) for name in self.columns]
-                        yield pa.RecordBatch.from_arrays(arrays, self.columns)
+                        arrays = [_plain(read[name]) for name in schema.names]
+                        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
             except (OSError, pa.ArrowException) as error:
                 raise StorageError(file, f"a segment of a trace cannot be read: {error}") from error
 

@@ -7,7 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StructType
 
@@ -20,6 +23,7 @@ from gossamer.storage.log import Log
 from gossamer.traces.writer import read
 from pyspark_gossamer import DefaultSource
 from pyspark_gossamer.traces import TASK_BYTES, shares
+from tests.pipeline.stories import STORIES
 
 from .frames import CHANNEL, Source, folder_of
 
@@ -137,6 +141,21 @@ print("gossamer" in sys.modules)
     command = [sys.executable, "-c", program, str(tmp_path), str(tmp_path / "run=x")]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert said.split() == ["1", "1", "False"]
+
+
+def test_a_trace_is_promised_to_have_every_value_and_one_that_has_not_is_refused(tmp_path: Path) -> None:
+    table = STORIES["gap"].table()
+    (tmp_path / "run=x").mkdir()
+    file = tmp_path / "run=x" / "w-000001.parquet"
+    opened = source(path=str(tmp_path))
+    assert not any(field.nullable for field in opened.schema().fields)
+    reader = opened.reader(opened.schema())
+    pq.write_table(table, file)
+    assert sum(batch.num_rows for batch in reader.read(InputPartition([str(file)]))) == table.num_rows
+    torn = table.set_column(0, table.field(0), pa.nulls(table.num_rows, table.field(0).type))
+    pq.write_table(torn, file)
+    with pytest.raises(StorageError, match="without a value"):
+        list(reader.read(InputPartition([str(file)])))
 
 
 # with Spark
