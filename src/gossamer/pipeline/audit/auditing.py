@@ -146,8 +146,9 @@ def _collected(
 
 def _held(rows: DataFrame, traces: Survey, whole: bool) -> DataFrame:
     """Rows that are read once for many queries, if they are few: then no row has to move, either."""
-    few = rows.coalesce(1).localCheckpoint() if traces.rows <= SMALL else rows
-    return stretched(few, whole)
+    if traces.rows > SMALL:
+        return stretched(rows, whole)
+    return stretched(rows.coalesce(1), whole).localCheckpoint()
 
 
 def _besides() -> list[str]:
