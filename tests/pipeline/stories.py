@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -103,6 +104,12 @@ class Story:
         """All rows, as one writer would leave them."""
         columns = zip(*self.rows, strict=True)
         return pa.table([pa.array(c, f.type) for c, f in zip(columns, ARROW, strict=True)], ARROW)
+
+
+def told(stories: Iterable[Story]) -> pa.Table:
+    """Rows of all of them, each with the name of its run, as Spark reads them."""
+    tables = ((story.run, story.table()) for story in stories)
+    return pa.concat_tables(table.append_column("run", pa.array([run] * len(table))) for run, table in tables)
 
 
 def begin(run: str, promises: str = "", *found: Finding) -> Story:

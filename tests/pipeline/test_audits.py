@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 from gossamer.pipeline.audit.catalogue import AUDITS
 from gossamer.pipeline.audit.kernels import check
 from gossamer.pipeline.audit.relations import ask, stretched, union
-from gossamer.pipeline.schema import ROWS, VIOLATION
+from gossamer.pipeline.schema import VIOLATION
 
-from .stories import STORIES
+from .stories import STORIES, told
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,10 +22,8 @@ Whole = tuple[object, ...]
 
 @pytest.fixture(scope="module")
 def planted(spark: SparkSession) -> DataFrame:
-    rows = [(*row, story.run) for story in STORIES.values() for row in story.rows]
-    made = stretched(spark.createDataFrame(rows, ROWS).coalesce(1), whole=True).persist()
-    made.count()
-    return made
+    rows = spark.createDataFrame(told(STORIES.values())).coalesce(1)
+    return stretched(rows, whole=True).localCheckpoint()
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from gossamer.pipeline import clusters
@@ -16,6 +17,7 @@ from gossamer.pipeline.clusters import (
     cluster_listeners,
     cost,
     hierarchy,
+    interest_of,
     purity,
     replaced,
 )
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def small(spark: SparkSession) -> DataFrame:
     wants = [("ann", "a"), ("ann", "b"), ("bob", "a"), ("bob", "b"), ("cyd", "c"), ("cyd", "b")]
-    return spark.createDataFrame(wants, "listener string, thread string")
+    return interest_of(spark, wants)
 
 
 def test_the_lot_keeps_threads_and_sizes() -> None:
@@ -42,7 +44,7 @@ def test_the_lot_keeps_threads_and_sizes() -> None:
 
 
 def test_a_thread_goes_where_most_of_its_listeners_are(spark: SparkSession, small: DataFrame) -> None:
-    found = spark.createDataFrame([("ann", 0), ("bob", 0), ("cyd", 1)], "listener string, cluster int")
+    found = spark.createDataFrame(pa.table({"listener": ["ann", "bob", "cyd"], "cluster": [0, 0, 1]}))
     assert assign(small, found) == {"a": 0, "b": 0, "c": 1}
 
 
@@ -59,8 +61,11 @@ def test_what_listeners_pay_is_counted_by_hand(small: DataFrame) -> None:
 
 
 def test_purity_is_the_share_of_the_largest_community(spark: SparkSession) -> None:
-    found = spark.createDataFrame([(n, n // 4) for n in range(8)], "listener int, cluster int")
-    known = spark.createDataFrame([(n, int(n >= 3)) for n in range(8)], "listener int, community int")
+    everybody = range(8)
+    found = spark.createDataFrame(pa.table({"listener": everybody, "cluster": [n // 4 for n in everybody]}))
+    known = spark.createDataFrame(
+        pa.table({"listener": everybody, "community": [int(n >= 3) for n in everybody]})
+    )
     assert purity(found, known) == 7 / 8
 
 

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from gossamer.pipeline.groups import ring_size, rings, slots
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def table(spark: SparkSession, *rows: tuple[str | int, ...]) -> DataFrame:
+    """Who wants what where, and perhaps since when."""
+    columns = zip(*rows, strict=True)
+    names = ("node", "event", "region", "joined")
+    return spark.createDataFrame(pa.table(dict(zip(names, columns, strict=False))))
 
 
 @pytest.mark.parametrize(("publishers", "size"), [(0, 1), (1, 1), (2, 1), (3, 2), (4, 2), (16, 4), (17, 5)])
@@ -19,25 +27,20 @@ def test_publishers_know_log2_of_their_number(publishers: int, size: int) -> Non
 
 
 def test_who_comes_first_has_the_first_slot_and_nobody_has_two(spark: SparkSession) -> None:
-    table = spark.createDataFrame(
-        [("b", "news", "eu", 1), ("a", "news", "eu", 2), ("b", "news", "eu", 9), ("a", "news", "us", 3)],
-        "node string, event string, region string, joined bigint",
+    wishes = table(
+        spark, ("b", "news", "eu", 1), ("a", "news", "eu", 2), ("b", "news", "eu", 9), ("a", "news", "us", 3)
     )
-    found = {(row.region, row.slot, row.node) for row in slots(table).collect()}
+    found = {(row.region, row.slot, row.node) for row in slots(wishes).collect()}
     assert found == {("eu", 0, "b"), ("eu", 1, "a"), ("us", 0, "a")}
-    (alike,) = slots(table, ("event",)).filter("slot = 0").collect()
+    (alike,) = slots(wishes, ("event",)).filter("slot = 0").collect()
     assert alike.node == "b"
 
 
 def test_rings_double_and_nobody_forwards_to_more_than_two(spark: SparkSession) -> None:
     names = [f"n{number:04d}" for number in range(1000)]
-    subscriptions = spark.createDataFrame(
-        [(name, "news", "eu") for name in names] + [(name, "sport", "eu") for name in names[:3]],
-        "node string, event string, region string",
-    )
-    publishers = spark.createDataFrame(
-        [(f"p{number}", "news", "eu") for number in range(8)], "node string, event string, region string"
-    )
+    wishes = [(name, "news", "eu") for name in names] + [(name, "sport", "eu") for name in names[:3]]
+    subscriptions = table(spark, *wishes)
+    publishers = table(spark, *((f"p{number}", "news", "eu") for number in range(8)))
     found = rings(subscriptions, publishers).collect()
     news = {row.slot: row for row in found if row.event == "news"}
     assert len(news) == 1000
@@ -64,8 +67,6 @@ def test_rings_double_and_nobody_forwards_to_more_than_two(spark: SparkSession) 
 
 
 def test_a_group_that_is_no_larger_than_its_ring_is_not_ready(spark: SparkSession) -> None:
-    rows = [("a", "x", "eu"), ("b", "x", "eu")]
-    shape = "node string, event string, region string"
-    publishers = spark.createDataFrame([(f"p{n}", "x", "eu") for n in range(4)], shape)
-    found = rings(spark.createDataFrame(rows, shape), publishers).collect()
+    publishers = table(spark, *((f"p{n}", "x", "eu") for n in range(4)))
+    found = rings(table(spark, ("a", "x", "eu"), ("b", "x", "eu")), publishers).collect()
     assert [(row.ring, row.ready) for row in found] == [(0, False), (0, False)]

@@ -8,9 +8,8 @@ import pytest
 
 from gossamer.core import trace
 from gossamer.pipeline import tables
-from gossamer.pipeline.schema import ROWS
 
-from .stories import SECOND, Story
+from .stories import SECOND, Story, told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,8 +36,8 @@ def line(run: str, repaired: bool) -> Story:
 
 @pytest.fixture(scope="module")
 def rows(spark: SparkSession) -> DataFrame:
-    made = [(*row, story.run) for story in (line("plain", False), line("lossy", True)) for row in story.rows]
-    return spark.createDataFrame(made, ROWS).coalesce(1).persist()
+    made = told([line("plain", False), line("lossy", True)])
+    return spark.createDataFrame(made).coalesce(1).localCheckpoint()
 
 
 def test_a_hop_is_a_parcel_over_a_link_with_its_latency_and_outcome(rows: DataFrame) -> None:

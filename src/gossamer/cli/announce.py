@@ -168,7 +168,7 @@ async def _rebuild(indexer: Indexer, indexes: int, master: str | None, as_json: 
 
 def _levels(rows: list[tuple[str, str]], indexes: int, master: str | None) -> list[dict[str, str]]:
     with pipeline():
-        from gossamer.pipeline.clusters import hierarchy
+        from gossamer.pipeline.clusters import hierarchy, interest_of
     with spark_for(master, len(rows)) as spark:
-        interest = spark.createDataFrame(rows, "listener string, thread string")
-        return [level.members for level in hierarchy(interest, indexes, max(2, indexes))]
+        levels = hierarchy(interest_of(spark, rows), indexes, max(2, indexes))
+        return [level.members for level in levels]

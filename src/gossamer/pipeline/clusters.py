@@ -13,17 +13,18 @@ names only members of the level below, so there is no cycle.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
+import pyarrow as pa
 from pyspark.ml.clustering import BisectingKMeans
 from pyspark.ml.feature import CountVectorizerModel
 from pyspark.sql import functions as f
 from pyspark.sql.window import Window
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 ENTRY_BYTES = 20
 """Of a thread in an index: 16 for its identifier, 4 for its version."""
@@ -61,6 +62,12 @@ class Level(msgspec.Struct, frozen=True):
     members: dict[str, str]
     cost: Cost
     random: Cost
+
+
+def interest_of(spark: SparkSession, wants: Sequence[tuple[str, str]]) -> DataFrame:
+    """Pairs of a listener and a thread, for Spark; by way of Arrow no process has to unpack them."""
+    listeners, threads = (pa.array([pair[place] for pair in wants], pa.string()) for place in (0, 1))
+    return spark.createDataFrame(pa.table({"listener": listeners, "thread": threads}))
 
 
 def hierarchy(interest: DataFrame, indexes: int = 64, fanout: int = 8, seed: int = 1) -> list[Level]:
@@ -121,7 +128,7 @@ def by_lot(members: Mapping[str, str], seed: int = 1) -> dict[str, str]:
 
 def replaced(interest: DataFrame, members: Mapping[str, str]) -> DataFrame:
     """Interest in indexes instead of their members."""
-    table = interest.sparkSession.createDataFrame(list(members.items()), "thread string, index string")
+    table = _table(interest, "index", members)
     joined = interest.join(f.broadcast(table), "thread")
     return joined.select("listener", f.col("index").alias("thread")).distinct()
 
@@ -131,9 +138,8 @@ def cost(interest: DataFrame, members: Mapping[str, str]) -> Cost:
     sizes: dict[str, int] = {}
     for index in members.values():
         sizes[index] = sizes.get(index, 0) + 1
-    table = interest.sparkSession.createDataFrame(
-        [(index, INDEX_BYTES + ENTRY_BYTES * size) for index, size in sizes.items()],
-        "thread string, bytes bigint",
+    table = _table(
+        interest, "bytes", {each: INDEX_BYTES + ENTRY_BYTES * size for each, size in sizes.items()}
     )
     monitored = replaced(interest, members).join(f.broadcast(table), "thread")
     total = monitored.agg(
@@ -157,3 +163,9 @@ def purity(clusters: DataFrame, communities: DataFrame) -> float:
     total = largest.agg(f.sum("most").alias("most"), f.sum("all").alias("all")).first()
     assert total is not None
     return total.most / total.all if total.all else 0.0
+
+
+def _table(interest: DataFrame, name: str, values: Mapping[str, str] | Mapping[str, int]) -> DataFrame:
+    """Something said of threads, beside interest in them."""
+    columns = {"thread": list(values), name: list(values.values())}
+    return interest.sparkSession.createDataFrame(pa.table(columns))

@@ -13,7 +13,7 @@ import msgspec
 from gossamer.announce.index import ENTRY_BYTES
 from gossamer.announce.plan import REST
 from gossamer.core.errors import ConfigError
-from gossamer.pipeline.clusters import by_lot, hierarchy
+from gossamer.pipeline.clusters import by_lot, hierarchy, interest_of
 from gossamer.simulator.dice import SeededDice
 
 if TYPE_CHECKING:
@@ -92,9 +92,7 @@ def compare(spark: SparkSession, crowd: Crowd, indexes: int) -> Comparison:
     ]
     if not rows:
         raise ConfigError("nobody reported: ask more of the listeners, or have more", key="reported")
-    members = hierarchy(
-        spark.createDataFrame(rows, "listener string, thread string"), indexes, indexes, crowd.seed
-    )[0].members
+    members = hierarchy(interest_of(spark, rows), indexes, indexes, crowd.seed)[0].members
     for number in range(crowd.threads):
         members.setdefault(f"t{number}", REST)
     lot = by_lot(members, crowd.seed)
