@@ -1,13 +1,13 @@
 """Every run of the tests is the same run: hypothesis draws the same examples and never looks at a clock.
 
 Spark starts with the first test that needs it, in one Java for all of them. Where tests run in several
-processes, those that need Spark are one group, so that there is still one Java.
+processes, those that need Spark are two groups with a Java each, which take about as long, and come first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,9 +37,17 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests on a cluster come last: a Java has one session at a time, and they end that of the others."""
     for item in items:
-        if "spark" in _fixtures(item):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-    items.sort(key=lambda item: "cluster" in _fixtures(item))
+        if _group(item):
+            item.add_marker(pytest.mark.xdist_group(_group(item)))
+    items.sort(key=lambda item: ("cluster" in _fixtures(item), not _group(item), _group(item)))
+
+
+def _group(item: pytest.Item) -> str:
+    """Streams wait more than they work, as a cluster does."""
+    if "spark" not in _fixtures(item):
+        return ""
+    streams = item.path.parent == Path(__file__).parent / "pyspark_gossamer"
+    return "streams" if streams or "cluster" in _fixtures(item) else "spark"
 
 
 def _fixtures(item: pytest.Item) -> list[str]:
@@ -47,20 +55,17 @@ def _fixtures(item: pytest.Item) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A master and two workers; they start, if a test wants them, while others run."""
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A master and two workers."""
     from tests.pipeline.cluster import Cluster
 
-    made = Cluster(tmp_path_factory.mktemp("cluster"))
-    wanted = any("cluster" in _fixtures(item) for item in request.session.items)
-    with made if wanted else nullcontext():
+    with Cluster(tmp_path_factory.mktemp("cluster")) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def spark(request: pytest.FixtureRequest) -> SparkSession:
+def spark() -> SparkSession:
     """The session that runs, or a new one: a test may stop it, and Java goes on."""
     from gossamer.pipeline.session import session
 
-    request.getfixturevalue("cluster")
     return session("local[2]", quick=True, settings={"spark.sql.shuffle.partitions": "1"})

@@ -78,17 +78,22 @@ def cache(environ: Mapping[str, str]) -> Path:
 
 def wrapped(java: Java, folder: Path) -> Path:
     """A home for Spark whose ``bin/java`` drops the flags; made unless it is there."""
-    home = folder / f"java-{java.version}-{_short(str(java.home))}"
+    home = folder / f"java-{java.version}-{short(str(java.home))}"
     dropped = "|--add-opens=java.base/sun.security.action=*" if java.major >= 25 else ""
     text = _WRAPPER.format(java=java.home / "bin" / "java", dropped=dropped)
-    script = home / "bin" / "java"
-    if not script.exists() or script.read_text() != text:
-        script.parent.mkdir(parents=True, exist_ok=True)
-        written = script.with_name(f".java.{os.getpid()}")
+    program(home / "bin" / "java", text)
+    return home
+
+
+def program(place: Path, text: str) -> Path:
+    """A program of ours in the cache; written unless it is there."""
+    if not place.exists() or place.read_text() != text:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        written = place.with_name(f".{place.name}.{os.getpid()}")
         written.write_text(text)
         written.chmod(0o755)
-        written.replace(script)
-    return home
+        written.replace(place)
+    return place
 
 
 def archive_flags(java: Java, folder: Path) -> list[str]:
@@ -97,7 +102,7 @@ def archive_flags(java: Java, folder: Path) -> list[str]:
     Java writes it beside its place, when the program that used Spark may be long gone, and its first bytes
     last. So a later session moves it there: one that was cut short is thrown away.
     """
-    made_of = _short(f"{java.home} {_spark()} {version('pyspark')} {sys.platform}")
+    made_of = short(f"{java.home} {_spark()} {version('pyspark')} {sys.platform}")
     folder.mkdir(parents=True, exist_ok=True)
     ready = folder / f"classes-{java.version}-{made_of}.jsa"
     base = _base(java, folder)
@@ -119,7 +124,7 @@ def _base(java: Java, folder: Path) -> Path | None:
     """The archive of Java's own classes that ours builds upon: None for its own, made if it has none."""
     if any(java.home.glob("lib/server/classes*.jsa")):
         return None
-    base = folder / f"base-{java.version}-{_short(str(java.home))}.jsa"
+    base = folder / f"base-{java.version}-{short(str(java.home))}.jsa"
     if not base.exists():
         new = base.with_name(f".{base.name}.{os.getpid()}")
         command = [
@@ -185,5 +190,6 @@ def _alive(process: int) -> bool:
     return True
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """A name for what is too long for one."""
     return blake2b(text.encode(), digest_size=6).hexdigest()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from gossamer.core.errors import SparkUnavailable
-from gossamer.pipeline import java
+from gossamer.pipeline import java, python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,24 +109,32 @@ def _prepare(master: str, settings: dict[str, str], quick: bool) -> None:
     folder = java.cache(os.environ)
     log = files("gossamer.pipeline").joinpath("log4j2.properties")
     flags = [f"-Dlog4j2.configurationFile=file:{log}", *_ARROW, *(_QUICK if quick else ())]
+    here = master.startswith("local") or urlsplit(master).hostname in ("127.0.0.1", "localhost")
     try:
         os.environ["JAVA_HOME"] = str(java.wrapped(found, folder))
         flags += java.archive_flags(found, folder)
+        _workers_run(sys.executable, str(python.wrapped(folder)), here)
     except OSError:  # no place for a cache: slower, and a Java from the wheel cannot work
         os.environ["JAVA_HOME"] = str(found.home)
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", _LAUNCHER)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     key = "spark.driver.extraJavaOptions"
     settings[key] = " ".join([*flags, *filter(None, [settings.get(key)])])
     settings.setdefault("spark.executor.extraJavaOptions", " ".join([*_ARROW, *(_QUICK if quick else ())]))
     if quick:
         settings.setdefault("spark.sql.shuffle.partitions", str(os.cpu_count() or 1))
-    if master.startswith("local") or urlsplit(master).hostname in ("127.0.0.1", "localhost"):
+    if here:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     settings.setdefault("spark.python.daemon.module", "gossamer.pipeline.daemon")
     if master.startswith("local"):
         settings.setdefault("spark.driver.memory", f"{_memory()}m")
         settings.setdefault("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
+
+
+def _workers_run(plain: str, quick: str, here: bool) -> None:
+    """Choose the Python of workers, unless somebody chose another: other machines have only the plain one."""
+    if os.environ.get("PYSPARK_PYTHON", plain) in (plain, quick):
+        os.environ["PYSPARK_PYTHON"] = quick if here else plain
 
 
 def _got(builder: SparkSession.Builder, settings: Mapping[str, str], where: str) -> SparkSession:
