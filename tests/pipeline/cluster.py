@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import TracebackType
 
@@ -32,21 +33,45 @@ class Cluster:
         self._port = _free_port()
         self.url = f"spark://{HOST}:{self._port}"
         self._started: list[subprocess.Popen[bytes]] = []
+        self._starting = threading.Thread(target=self._start_all, name="cluster")
 
     def __enter__(self) -> Cluster:
         self._start("master", "Master", "--port", str(self._port))
-        for number in range(self._workers):  # they try again until the master is there
-            work = str(self.folder / f"work{number}")
-            self._start("worker", "Worker", "--cores", "1", "--memory", "1g", "--work-dir", work, self.url)
+        self._starting.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
+        self._starting.join()
         for process in reversed(self._started):
             process.terminate()
         for process in self._started:
             process.wait()
+
+    def until_it_answers(self) -> None:
+        """Wait for the master; workers are on their way then."""
+        self._starting.join()
+        assert self._started[0].poll() is None, "the master has ended"
+
+    def _start_all(self) -> None:
+        """Workers that come before the master would try again only after ten seconds."""
+        while not self._answers():
+            try:
+                self._started[0].wait(0.05)
+                return
+            except subprocess.TimeoutExpired:
+                continue
+        for number in range(self._workers):
+            work = str(self.folder / f"work{number}")
+            self._start("worker", "Worker", "--cores", "1", "--memory", "1g", "--work-dir", work, self.url)
+
+    def _answers(self) -> bool:
+        try:
+            socket.create_connection((HOST, self._port), timeout=1.0).close()
+        except OSError:
+            return False
+        return True
 
     def _start(self, package: str, name: str, *options: str) -> None:
         home = Path(pyspark.__file__).parent
@@ -56,20 +81,6 @@ class Cluster:
             self._started.append(
                 subprocess.Popen(command, env=_environment(home), stdout=log, stderr=log, cwd=self.folder)
             )
-
-    def until_it_answers(self) -> None:
-        """Wait for the master."""
-        while True:
-            try:
-                socket.create_connection((HOST, self._port), timeout=1.0).close()
-                return
-            except OSError:
-                master = self._started[0]
-                try:
-                    ended = master.wait(0.05)
-                except subprocess.TimeoutExpired:
-                    continue
-                raise RuntimeError(f"the master ended with {ended}") from None
 
 
 def quick_flags() -> str:

@@ -1,7 +1,8 @@
 """The Python that Spark starts its processes with on this machine: the running one, through a small program.
 
 Spark puts zips of its own Python files before everything else, and what is imported from a zip is compiled
-anew by every process, which takes a second. The same files are installed beside the zips, and compiled.
+anew by every process, which takes a second. The same files are installed beside the zips, and compiled. It
+also puts a jar there, in which every import would be looked for.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from pathlib import Path
 from gossamer.pipeline.java import program, short
 
 _WRAPPER = """#!/bin/sh
-# What Spark has in zips is installed as well, and need not be compiled by every process.
+# What Spark has in zips is installed as well, and need not be compiled by every process; its jar has nothing.
 set -f
 IFS=:
 rest=
 for place in $PYTHONPATH; do
     case "$place" in
-        "{zips}"/*.zip) ;;
+        "{home}"/python/lib/*.zip|"{home}"/jars/*.jar) ;;
         *) rest="${{rest:+$rest:}}$place" ;;
     esac
 done
@@ -28,9 +29,8 @@ PYTHONPATH="$rest" exec "{python}" "$@"
 
 
 def wrapped(folder: Path) -> Path:
-    """A ``python`` for Spark that leaves the zips out; made unless it is there."""
+    """A ``python`` for Spark that leaves these out; made unless it is there."""
     found = find_spec("pyspark")
     home = Path(found.origin).parent if found and found.origin else Path()
-    zips = home / "python" / "lib"
-    text = _WRAPPER.format(zips=zips, python=sys.executable)
-    return program(folder / f"python-{short(f'{sys.executable} {zips}')}" / "bin" / "python", text)
+    text = _WRAPPER.format(home=home, python=sys.executable)
+    return program(folder / f"python-{short(f'{sys.executable} {home}')}" / "bin" / "python", text)

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
 from gossamer.pipeline import pictures, tables
-from gossamer.pipeline.audit.auditing import Outcome, audit
+from gossamer.pipeline.audit.auditing import SMALL, Outcome, audit
 from gossamer.pipeline.reading import Survey, rows
 
 POINTS = 100
@@ -28,7 +28,8 @@ _SHARES = [index / POINTS for index in range(1, POINTS + 1)]
 def report(spark: SparkSession, traces: Survey) -> tuple[str, Outcome]:
     """The page, and the outcome of the audit in it."""
     outcome = audit(spark, traces)
-    everything = rows(spark, traces).persist()
+    everything = rows(spark, traces)
+    everything = everything.coalesce(1).localCheckpoint() if traces.rows <= SMALL else everything.persist()
     try:
         cards = tables.scorecard(everything).orderBy("run", "channel").collect()
         spans = (
