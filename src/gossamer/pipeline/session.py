@@ -30,7 +30,6 @@ _SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.python.filterPushdown.enabled": "true",
 }
 _SMALL = {
     "spark.buffer.pageSize": "1m",
@@ -39,6 +38,7 @@ _SMALL = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.optimizer.disableHints": "true",
+    "spark.sql.constraintPropagation.enabled": "false",
     "spark.sql.lightweightPlanChangeValidation": "false",
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.dataFrameQueryContext.enabled": "false",
