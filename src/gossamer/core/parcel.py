@@ -301,7 +301,7 @@ class Parcel:
         attributes: list[Attributes | None] = []
         try:
             if split:
-                attributes = _decode_attributes(view[:split])
+                attributes = _decode_attributes(bytes(view[:split]))  # texts are not read from what is lent
                 for each in attributes:
                     if each:
                         check_attributes(each)

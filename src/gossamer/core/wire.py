@@ -133,19 +133,24 @@ def measure(data: bytes | bytearray | memoryview) -> int:
 
 
 def decode(frame: bytes | memoryview) -> Item:
-    """Read the header of one whole frame; the body stays closed, and lent if the frame is a view."""
+    """Read the header of one whole frame; the body stays closed, and lent if the frame is a view.
+
+    Whoever lends may write there at any time: what decisions depend on is copied before it is looked at.
+    """
     if len(frame) < PRELUDE:
         raise ProtocolError("frame length", len(frame), f"at least {PRELUDE} bytes")
-    length = measure(frame)
+    prelude = bytes(frame[:PRELUDE])
+    length = measure(prelude)
     if len(frame) != length:
         raise ProtocolError("frame length", len(frame), f"{length} bytes, as its prelude says")
-    _, _, kind, header_length, body_length = _PRELUDE.unpack_from(frame)
+    _, _, kind, header_length, body_length = _PRELUDE.unpack(prelude)
     end = PRELUDE + header_length
-    view = memoryview(frame)
-    head = view[PRELUDE:end]
     if kind == CONTROL:
-        frame = bytes(frame)
-        return Control(checked(_decode_control_header, head, ControlHeader).channel, None, frame[end:], frame)
+        whole = bytes(frame)
+        channel = checked(_decode_control_header, whole[PRELUDE:end], ControlHeader).channel
+        return Control(channel, None, whole[end:], whole)
+    front = frame if isinstance(frame, bytes) else bytes(frame[:end])
+    head = memoryview(front)[PRELUDE:end]
     if head[0] == _DEPENDENT:
         header: Header = checked(_decode_dependent, head, DependentHeader)
     elif head[0] == _PICKED:
@@ -156,9 +161,9 @@ def decode(frame: bytes | memoryview) -> Item:
         header = checked(_decode_header, head, Header)
     _check(header, kind, body_length)
     if isinstance(frame, bytes):
-        return Parcel(header, Body(view[end:]), frame)
-    parcel = Parcel(header, Body(view[end:], lent=True))
-    parcel._front = bytes(view[:end])
+        return Parcel(header, Body(memoryview(frame)[end:]), frame)
+    parcel = Parcel(header, Body(frame[end:], lent=True))
+    parcel._front = front
     return parcel
 
 
