@@ -136,6 +136,18 @@ def test_a_parcel_waits_for_what_it_names_and_is_sent_on_meanwhile() -> None:
     assert lone.delivered == [("b", 1), ("b", 2), ("a", 1)]
 
 
+@pytest.mark.parametrize("over", [0, 2])
+def test_what_others_depend_on_is_asked_for_though_its_source_tells_nobody_any_more(over: int) -> None:
+    lone = Lone()
+    lone.gets("b", 1)
+    stream = lone.template.streams["b", 1]
+    stream.over = over
+    lone.gets("a", 1, ("b", 3))
+    assert stream.missing(10**12, 1, 10) == ([] if over else [2, 3]), (
+        "nobody has what is not here, if it is over"
+    )
+
+
 def test_what_waits_for_what_waits_goes_on_with_it() -> None:
     lone = Lone()
     lone.gets("d", 1, ("c", 1))

@@ -200,6 +200,8 @@ class Causal(Reliable[S]):
         return number < self.streams.upto(key) and key not in self.unsure
 
     def _wait(self, source: Key, key: Key, number: int) -> bool:
+        if (stream := self.streams.get(key)) is not None and not stream.over:
+            stream.expect(number, self.settings.send_window)  # it exists, though its source may be silent
         wait = self._waits.get(source)
         if wait is None or (wait.key, wait.number) != (key, number):
             self._waits[source] = Wait(key, number, self._time)
@@ -377,17 +379,16 @@ class Causal(Reliable[S]):
         position = self.streams.upto(wait.key)
         if position != wait.position:
             wait.position, wait.since = position, self._time
-        patience = self.settings.laggard
-        if self._gone(ctx, wait.key):
-            patience = min(patience, self.settings.patience)
-        return self._time - wait.since >= nanoseconds(patience)
+        laggard, patience = self.settings.laggard, self.settings.patience
+        limit = min(laggard, patience) if self._gone(ctx, wait.key) else laggard
+        return self._time - wait.since >= nanoseconds(limit)
 
     def _gone(self, ctx: Context, key: Key) -> bool:
         """Whether a source is not here, has gone, or lives anew."""
         stream, tree = self.streams.get(key), self.group.tree
         if stream is None or stream.over or self.streams.anew(key):
             return True
-        return on_backbone(ctx) and tree is not None and stream.entry not in tree
+        return tree is not None and on_backbone(ctx) and stream.entry not in tree
 
     def _skip(self, ctx: Context, key: Key) -> None:
         """Nobody says what a stream depends on: it begins behind all that is known to exist."""
