@@ -23,8 +23,8 @@ from gossamer.core.event import NO_WISHES
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Notary
 from gossamer.core.sealer import Sealer
+from gossamer.core.template import Template
 from gossamer.core.wire import decode, pieces
-from gossamer.runtime.neighbours import PARCEL
 from gossamer.runtime.received import opened
 from gossamer.transports.stream import Intake
 
@@ -66,7 +66,10 @@ def steps(size: int, near: socket.socket, far: socket.socket, ready: Intake) -> 
     """Nanoseconds per event of each step, for one full parcel."""
     took: dict[str, int] = {}
     clock = time.thread_time_ns
-    sealer, payloads = Sealer("way", 1, Notary(b"x"), PARCEL), [bytes(size)] * (min(4096, PARCEL // size) + 1)
+    sealer, payloads = (
+        Sealer("way", 1, Notary(b"x"), Template.parcel_bytes),
+        [bytes(size)] * (min(4096, Template.parcel_bytes // size) + 1),
+    )
     mark = clock()
     count, _ = sealer.add_run(payloads, NO_WISHES)
     took["accept"], mark = clock() - mark, clock()

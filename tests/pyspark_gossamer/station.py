@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from gossamer import connect
+from gossamer.core.parcel import Parcel, make_body
 from gossamer.core.wire import encode
 from gossamer.storage.log import Log
 from pyspark_gossamer.history import History, batches
@@ -55,7 +56,8 @@ class Station:
 
     async def _keep(self, events: Any, log: Log) -> None:
         async for batch in events.batches():
-            log.append([encode(batch[0].parcel)])
+            came = batch[0].parcel
+            log.append([encode(Parcel(came.header, make_body(came.payloads, came.attributes)[0]))])
 
     def heard(self) -> list[tuple[tuple[Any, ...], bytes]]:
         """Name and payload of every event that has come, in order."""

@@ -24,7 +24,7 @@ from gossamer import (
     connect,
 )
 from gossamer.core.event import MAX_PAYLOAD
-from gossamer.runtime.neighbours import PARCEL
+from gossamer.core.template import Template
 
 from .parties import SOON, client, host_of, reach, rest, server, strand_of, stuff, take, turns, until
 
@@ -205,7 +205,7 @@ async def test_a_lingering_parcel_leaves_when_it_is_full() -> None:
     async with connect() as node:
         channel = await node.channel("news", "loop", linger=3600)
         async with channel.subscribe() as events:
-            await channel.publish(bytes(PARCEL))
+            await channel.publish(bytes(Template.parcel_bytes))
             assert (await events.next(timeout=SOON)).number == 1
 
 
@@ -234,10 +234,10 @@ async def test_a_publisher_without_rest_lets_others_run(many: bool) -> None:
 
         task = asyncio.create_task(other())
         if many:
-            await channel.publish_many(bytes(PARCEL // 50) for _ in range(1000))
+            await channel.publish_many(bytes(Template.parcel_bytes // 50) for _ in range(1000))
         else:
             for _ in range(1000):
-                await channel.publish(bytes(PARCEL // 50))
+                await channel.publish(bytes(Template.parcel_bytes // 50))
         task.cancel()
     assert others >= 10
 
@@ -310,7 +310,7 @@ async def test_a_cancelled_publish_many_has_accepted_a_prefix() -> None:
         channel = await node.channel("news", "loop")
         async with channel.subscribe(max_pending=3) as events:
             waiting = asyncio.create_task(
-                channel.publish_many(b"%d" % i + bytes(PARCEL // 4) for i in range(9))
+                channel.publish_many(b"%d" % i + bytes(Template.parcel_bytes // 4) for i in range(9))
             )
             await turns(50)
             waiting.cancel()

@@ -30,8 +30,8 @@ from gossamer import (
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Notary
 from gossamer.core.sealer import Sealer
+from gossamer.core.template import Template
 from gossamer.core.wishes import WISHES
-from gossamer.runtime.neighbours import PARCEL
 from gossamer.runtime.strand import Strand
 
 from .parties import SOON, client, link_of, server, strand_of, take, turns, until
@@ -341,7 +341,7 @@ async def test_a_transaction_that_does_not_fit_a_parcel_is_refused_as_a_whole() 
         async with channel.subscribe() as events:
             together = channel.transaction()
             for _ in range(2):
-                together.publish(bytes(PARCEL // 2))
+                together.publish(bytes(Template.parcel_bytes // 2))
             with pytest.raises(TooLarge, match="transaction"):
                 await together.__aexit__(None, None, None)
             await channel.publish(b"next")

@@ -77,6 +77,9 @@ class Template(Generic[S]):
     """Whether events never leave the node where they were published."""
     keeps: ClassVar[bool] = False
     """Whether a subscription may be kept under a name while nobody is there (``durable``)."""
+    parcel_bytes: ClassVar[int] = 1024 * 1024
+    """Size at which parcels are sealed, where links carry them in one piece: a parcel costs the same whatever
+    is in it, up to what the caches hold."""
     content_based: ClassVar[bool] = False
     """Whether attributes say where parcels go: all events of one have the same, and ``admit`` is asked."""
     watches: ClassVar[tuple[str, ...]] = ()

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("gossamer")
 
-PARCEL = 1024 * 1024
-"""Bytes at which parcels are sealed where the links of this node carry them in one piece: a parcel costs the
-same whatever is in it, up to what the caches hold. A datagram connection further on cuts them into pieces."""
 DOUBT = 3
 """Heartbeats that are left to a datagram connection when another connection of its link has broken."""
 
@@ -267,22 +264,25 @@ class Neighbours:
         from_it = origin is not None and origin.connection.group is group and origin not in strands
         return len(strands) + from_it >= self._groups[group]
 
-    def parcel_bytes(self, channel: str) -> int:
-        """Size at which parcels of a channel are sealed, so that they travel in one piece."""
+    def best_frame(self, channel: str) -> int:
+        """Size up to which frames of a channel travel in one piece on all links of this node; a datagram
+        connection further on cuts larger ones.
+        """
         sizes = []
         for link in self.links.values():
             binding = first_fit(self.bindings, channel, link.hello.role)
             sizes.append(link.best_frame(wish(binding, control=False)))
-        return min((PARCEL, *sizes))
+        return min(sizes, default=MAX_FRAME)
 
     def describe(self) -> None:
         """Keep what depends on who is around current."""
         engine, host = self._engine, self._host
         for name, value in surroundings(engine, self.links, self.listens, self._fixed).items():
             host.do(engine.set(self.now(), name, value))
-        alike = None if self.bindings else self.parcel_bytes("")
+        alike = None if self.bindings else self.best_frame("")
         for channel in engine.channels:
-            engine.instance(channel).sealer.limit = alike or self.parcel_bytes(channel)
+            instance = engine.instance(channel)
+            instance.sealer.limit = min(instance.template.parcel_bytes, alike or self.best_frame(channel))
         connections = [strand.connection for link in self.links.values() for strand in link.strands]
         host.max_event = max((each.max_frame for each in connections), default=MAX_FRAME)
         if engine.address != self._address:

@@ -52,7 +52,8 @@ class Outlet:
         self._linger = linger
         self._instance = host.engine.instance(entry.name)
         self._sealer = self._instance.sealer
-        self._sealer.limit = host.neighbours.parcel_bytes(entry.name)
+        best = host.neighbours.best_frame(entry.name)
+        self._sealer.limit = min(self._instance.template.parcel_bytes, best)
         self._publishes = False
         self._subscriptions: dict[int, Subscription] = {}
         self._sealing: asyncio.Handle | None = None

@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 class Delivered(Parcel):
     """A parcel as one subscription gets it: what is the same for all its events is said once.
 
-    It holds what was inside, and no longer the body that this was in.
+    It holds what was inside and no longer the body that this was in, so it cannot be sent.
     """
 
     __slots__ = ("channel", "handback")
 
     def __init__(self, parcel: Parcel, channel: Channel, handback: Value | None) -> None:
-        super().__init__(parcel.header, Body())
-        self._body.size = parcel.size
+        gone = Body.__new__(Body)
+        gone.size = parcel.size
+        super().__init__(parcel.header, gone)
         self._payloads, self._attributes, self.place = parcel.payloads, parcel.attributes, parcel.place
         self.channel = channel
         self.handback = handback

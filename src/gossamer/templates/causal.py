@@ -386,9 +386,8 @@ class Causal(Reliable[S]):
     def _gone(self, ctx: Context, key: Key) -> bool:
         """Whether a source is not here, has gone, or lives anew."""
         stream, tree = self.streams.get(key), self.group.tree
-        if stream is None or stream.over or self.streams.anew(key):
-            return True
-        return tree is not None and on_backbone(ctx) and stream.entry not in tree
+        left = tree is not None and on_backbone(ctx) and stream is not None and stream.entry not in tree
+        return stream is None or bool(stream.over) or self.streams.anew(key) or left
 
     def _skip(self, ctx: Context, key: Key) -> None:
         """Nobody says what a stream depends on: it begins behind all that is known to exist."""

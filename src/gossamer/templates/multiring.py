@@ -59,6 +59,7 @@ class Multiring(Template[MultiringSettings]):
     name = "multiring"
     settings_type = MultiringSettings
     promises = frozenset({AT_MOST_ONCE})
+    parcel_bytes = 256 * 1024  # what peers remember is bounded in bytes, and asked for by the parcel
     watches = (CONTACTS, BANDWIDTH)
 
     def __init__(self, settings: MultiringSettings) -> None:
