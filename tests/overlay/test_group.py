@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.core.context import LINKS, NODES
+from gossamer.core.effect import Send
 from gossamer.core.names import channel_id
 from gossamer.overlay.group import Group, GroupTimes
-from gossamer.overlay.groupwords import TreeUpdate
+from gossamer.overlay.groupwords import Join, TreeUpdate
 from gossamer.overlay.rendezvous import ranking
 from gossamer.testing.fake import CHANNEL, FakeContext
 
@@ -31,3 +32,21 @@ def test_a_new_root_begins_with_everybody_that_lives_and_does_not_remember_the_d
     assert set(group.tree.nodes) == {here, other}
     assert old not in group.marks
     assert group.version > (5, 1)
+
+
+def test_a_request_does_not_follow_a_tree_that_is_known_to_be_old() -> None:
+    """With the old trees of others it might go round in a circle, and never reach the root."""
+    root, here, parent = ranking(channel_id(CHANNEL), ("b1", "b2", "b3"), 3)
+    ctx = FakeContext(here, containers={NODES: alive(root, here, parent), LINKS: {}})
+    group = Group(GroupTimes(), lambda ctx: None)
+    group.want(ctx, listens=True, publishes=False)
+    group.update(ctx, TreeUpdate(5, 1, (root, parent, here), (0, 0, 1), (1, 1, 1)), parent)
+
+    def asked() -> tuple[str, ...]:
+        ctx.clear()
+        group.timer(ctx, "refresh")
+        return next(send.to for send in ctx.effects if isinstance(send, Send))
+
+    assert asked() == (parent,)
+    group.join(ctx, Join(1, 6, (("b9", 1),)), "b9")
+    assert asked() == (root,)

@@ -286,10 +286,12 @@ class Group:
             self._again(ctx)
 
     def _hop(self, ctx: Context) -> str:
-        """The next node towards the root: the parent in the group, else along the backbone's tree."""
-        root = self.root(ctx)
-        if self.tree is not None and self.tree.root == root and not self._bypass:
-            parent = self.tree.parent(ctx.node)
+        """The next node towards the root: the parent in the group, else along the backbone's tree. Not by a
+        tree that is known to be old: with those of others it may lead round in a circle.
+        """
+        root, tree = self.root(ctx), self.tree
+        if tree is not None and tree.root == root and self.version[0] >= self._seen and not self._bypass:
+            parent = tree.parent(ctx.node)
             if parent is not None and parent in self.live(ctx):
                 return parent
         backbone: Tree | None = ctx.container(TREE)
