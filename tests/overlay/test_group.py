@@ -8,7 +8,7 @@ from gossamer.core.context import LINKS, NODES
 from gossamer.core.effect import Send
 from gossamer.core.names import channel_id
 from gossamer.overlay.group import Group, GroupTimes
-from gossamer.overlay.groupwords import Join, TreeUpdate
+from gossamer.overlay.groupwords import LISTENS, LOST, Join, TreeUpdate
 from gossamer.overlay.rendezvous import ranking
 from gossamer.testing.fake import CHANNEL, FakeContext
 
@@ -50,3 +50,22 @@ def test_a_request_does_not_follow_a_tree_that_is_known_to_be_old() -> None:
     assert asked() == (parent,)
     group.join(ctx, Join(1, 6, (("b9", 1),)), "b9")
     assert asked() == (root,)
+
+
+def test_who_takes_itself_for_a_member_and_is_none_is_told_the_tree_by_who_it_asks() -> None:
+    """Some took it for dead for a while; it would go on with its old tree until somebody tells it."""
+    root, here, cut = ranking(channel_id(CHANNEL), ("b1", "b2", "b3"), 3)
+    ctx = FakeContext(here, containers={NODES: alive(root, here, cut), LINKS: {}})
+    group = Group(GroupTimes(), lambda ctx: None)
+    group.want(ctx, listens=True, publishes=False)
+    group.update(ctx, TreeUpdate(5, 2, (root, here), (0, 0), (1, 1)), root)
+
+    def told(mark: int, sender: str) -> bool:
+        ctx.clear()
+        group.join(ctx, Join(1, 5, ((cut, mark),)), sender)
+        return any(isinstance(message, TreeUpdate) and to == sender for to, message in ctx.sent())
+
+    assert not told(LISTENS | LOST, cut), "it knows that it is not in the tree"
+    assert not told(LISTENS, root), "who passes it on is a member"
+    assert not told(LISTENS, "b9"), "who passes it on need not be one"
+    assert told(LISTENS, cut)

@@ -212,6 +212,17 @@ def test_a_laggard_is_who_itself_does_not_move() -> None:
     )
 
 
+def test_who_lacks_what_is_not_here_either_is_no_laggard_until_it_is_here() -> None:
+    stream = begun("x", high=2)
+    stream.hear("x", 2, 2, 0)
+    stream.add(parcel("s", 4))
+    assert stream.overdue(0, 1, PATIENCE) == ([], [])
+    assert stream.overdue(2 * PATIENCE, 1, PATIENCE) == (["x"], []), "it is told of what exists"
+    stream.add(parcel("s", 3))
+    assert stream.overdue(2 * PATIENCE + 1, NEVER, PATIENCE)[1] == []
+    assert stream.overdue(3 * PATIENCE + 2, NEVER, PATIENCE)[1] == ["x"]
+
+
 def test_who_has_everything_is_no_laggard_however_long_it_is_silent() -> None:
     stream = begun("x", high=3)
     stream.hear("x", 3, 3, 0)

@@ -164,6 +164,25 @@ def test_places_that_nobody_tells_are_not_waited_for_long_and_the_gap_is_told() 
     assert "x" in [each.source for each in member.ctx.effects if isinstance(each, Missed)]
 
 
+@pytest.mark.parametrize("teller", [(f"a/{MARK}a", 1), (f"b/{MARK}b", 1)], ids=["the same", "another"])
+def test_places_that_were_told_while_a_member_was_away_are_a_gap_though_none_follow(
+    teller: tuple[str, int],
+) -> None:
+    """All others have done them, so nobody will tell them again; what waits for them would wait for ever."""
+    member = Member()
+    member.parcel("x", 1)
+    assert member.place(("x", 1), first=10) == [("x", 1)]
+    member.parcel("x", 2)
+    member.ctx.clear()
+    member.template.have(member.ctx, Have(*teller, 5, 4), "a")
+    for _ in range(50):  # ten seconds, and laggard is a minute
+        member.template.on_timer(member.ctx, "beat")
+    assert {each.source for each in member.ctx.effects if isinstance(each, Missed)} == {"x", "y"}
+    member.told = 4
+    assert member.parcel("x", 3) == []
+    assert member.place(("x", 3), first=30) == ([("x", 3)] if teller[0] == f"a/{MARK}a" else [])
+
+
 def test_who_told_the_order_in_an_earlier_life_says_that_it_is_gone() -> None:
     ctx = FakeContext("a", incarnation=2, neighbours="m")
     template = TotalOrder(TotalOrderSettings())

@@ -96,7 +96,7 @@ class Group:
         self._number = 0
         self._unheard: Join | None = None
         self._untold: set[str] = set()
-        """Children, and those cut off, that have not acknowledged the tree."""
+        """Children, and those cut off and not aware of it, that have not acknowledged the tree."""
         self._bypass = False
         """Whether somebody between this node and the root asks to be in the tree: requests go round it."""
         self._leaving = 0
@@ -314,6 +314,13 @@ class Group:
             self._soon(ctx)
         if not self.joined(ctx):
             self._schedule(ctx)
+        elif self.tree is not None and sender not in self.tree and not self._asks(join, sender):
+            self._untold.add(sender)
+            self._again(ctx)
+
+    def _asks(self, join: Join, sender: str) -> bool:
+        """Whether a sender knows that it is not in the tree; one that only passes requests on need not."""
+        return dict(join.members).get(sender, LOST) & LOST != 0
 
     def join_heard(self, ctx: Context, heard: JoinHeard, sender: str) -> None:
         if heard.target and heard.target != ctx.node:

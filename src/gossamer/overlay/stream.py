@@ -112,7 +112,7 @@ class Stream:
         self._asked: dict[int, int] = {}
         self._told: dict[str, int] = {}
         self._lags: dict[str, int] = {}
-        """Since when each neighbour that lacks something has lacked something."""
+        """Since when each neighbour has lacked something that is here."""
 
     # what arrives
 
@@ -126,7 +126,7 @@ class Stream:
             del self.wanted[number]
         if self.next and self.reach >= base - 1:
             return
-        self.torn = self.begun
+        self.torn = self.begun and base > 1
         self.next = self.low = base
         self.settled = max(self.settled, base - 1)
         self.high = max(self.high, base - 1)
@@ -324,20 +324,21 @@ class Stream:
 
         Reminded are neighbours that lack something and have neither moved nor been reminded for a while, and
         those that were expelled, until they answer. Who has had something to catch up on and has not moved
-        for too long is a laggard.
+        for too long is a laggard; not who lacks what is not here either.
         """
         high, lags, moved, told = self.high, self._lags, self.moved, self._told
+        lacking = {name: number for name, number in self.behind.items() if number is None or number < high}
         self._lags = lags = {
             name: lags.get(name, now)
-            for name, number in self.behind.items()
-            if number is None or number < high
+            for name, number in lacking.items()
+            if number is None or self.find(number + 1) is not None
         }
-        if not lags and not self.expelled:
+        if not lacking and not self.expelled:
             return [], []
         recent, long = now - reminder, now - patience
         silent = [
             name
-            for name in (*lags, *sorted(self.expelled))
+            for name in (*lacking, *sorted(self.expelled))
             if moved.get(name, 0) <= recent and told.get(name, 0) <= recent
         ]
         told.update(dict.fromkeys(silent, now))

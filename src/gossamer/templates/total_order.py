@@ -95,6 +95,8 @@ class TotalOrder(Reliable[S]):
         self._number = 0
         self._lacked: deque[tuple[int, int]] = deque()  # parcels of the order told here, with the last index
         self._stuck = (0, 0)
+        self._torn = 0
+        """The index from which on something was told that never came here, and never will by that stream."""
         self._patience = min(self._laggard, nanoseconds(2 * settings.patience))
 
     def make_keeper(self) -> Keeper:
@@ -123,6 +125,7 @@ class TotalOrder(Reliable[S]):
             stream.settled = max(0, stream.next - 1)  # acknowledged when its places are done
             stream.dead = stream.entry == ctx.node and not self.begins(ctx, stream)  # of an earlier life
             stream.over = int(stream.dead)
+            stream.begun = self.next > 0  # what it told before it came here is missing here
         return stream
 
     def kept(self, stream: Stream) -> int | None:
@@ -137,6 +140,8 @@ class TotalOrder(Reliable[S]):
         return wanted == (stamp.source, stamp.incarnation, stamp.sequence)
 
     def advance(self, ctx: Context, stream: Stream, sender: str | None) -> None:
+        if stream.torn and stream.node[0] == MARK:
+            stream.torn, self._torn = False, max(self.places, default=self.next - 1) + 1
         super().advance(ctx, stream, sender)
         if not stream.node.startswith(MARK):
             self._propose(ctx) if self.council.leads else self._begin(ctx)
@@ -228,11 +233,12 @@ class TotalOrder(Reliable[S]):
 
     def _beat(self, ctx: Context, key: Key, stream: Stream) -> bool:
         busy = super()._beat(ctx, key, stream)
-        if not self.places or self._stuck[0] != self.next:
+        waits = bool(self.places) or 0 < self._torn == self.next
+        if not waits or self._stuck[0] != self.next:
             self._stuck = (self.next, self._time)
         elif self._time - self._stuck[1] > (self._laggard if self._may_come() else self._patience):
             self._skip(ctx)
-        return busy or bool(self.places)
+        return busy or waits
 
     def _may_come(self) -> bool:
         """Whether what is next can still come: its place, if a stream of the order lacks something; or it has
@@ -245,7 +251,7 @@ class TotalOrder(Reliable[S]):
         """What is next has not come for too long, and will not: go on behind it, and say so."""
         place = self.places.get(self.next)
         if place is None:
-            self._jump(ctx, min(self.places))
+            self._jump(ctx, min(self.places, default=0))
         else:
             entry = place[0]
             stream = self.streams.get(entry.key)
@@ -256,8 +262,8 @@ class TotalOrder(Reliable[S]):
         self._go_on(ctx, None)
 
     def _jump(self, ctx: Context, index: int) -> None:
-        """Places are missing: whatever they were for is missing too."""
-        self.next = index
+        """Places are missing: whatever they were for is missing too; 0 if nothing that follows is known."""
+        self.next, self._torn = index, 0
         for name in sorted({key[0] for key in self.streams if key[0][0] != MARK}):
             ctx.gap(name)
 
