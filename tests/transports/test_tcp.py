@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from typing import cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.core.errors import ProtocolError
-from gossamer.core.wire import MAX_BODY, MAX_HEADER, Framer
+from gossamer.core.parcel import Body, Parcel
+from gossamer.core.wire import MAX_BODY, MAX_HEADER, Framer, decode, encode
+from gossamer.testing.fake import parcel
 from gossamer.testing.party import Party, frame
 from gossamer.transports.base import host_and_port
-from gossamer.transports.stream import Intake
+from gossamer.transports.stream import RECEIVE_BYTES, Intake
 from gossamer.transports.tcp import TcpTransport
 
 FRAMES = [frame(1), frame(2, 40), frame(3), frame(4, 23)]
@@ -120,6 +123,73 @@ def test_frames_are_cut_out_of_whatever_pieces_a_stream_comes_in(sizes: list[int
         intake.make_room()
     assert came == sent
     assert intake.error is None
+
+
+@given(
+    st.lists(st.tuples(st.integers(20, 300_000), st.booleans()), min_size=1, max_size=12),
+    st.integers(1000, 200_000),
+    st.integers(1, 4),
+)
+@settings(max_examples=30, deadline=None)
+def test_what_somebody_keeps_stays_what_it_was_whatever_is_read_later(
+    sizes: list[tuple[int, bool]], step: int, window: int
+) -> None:
+    sent = [
+        encode(parcel("s", number + 1, payloads=[b"%d" % number * size]))
+        for number, (size, _) in enumerate(sizes)
+    ]
+    stream, intake = b"".join(sent), Intake()
+    came, kept = 0, dict[int, Body]()
+    while stream:
+        room = intake.room
+        count = min(len(room), step, len(stream))
+        room[:count], stream = stream[:count], stream[count:]
+        for each in intake.filled(count):
+            body = cast(Parcel, decode(each))._body
+            if sizes[came][1]:
+                body.own()
+                kept[came] = body
+            came += 1
+        intake.make_room()
+        for number, body in kept.items():
+            assert sent[number].endswith(bytes(body.view))
+        for number in [each for each in kept if each < came - window]:
+            del kept[number]
+    assert came == len(sent)
+
+
+def test_a_body_that_fills_its_buffer_is_not_copied_and_the_buffer_is_read_into_again_once_it_is_free() -> (
+    None
+):
+    large = encode(parcel("s", 1, payloads=[b"x" * (RECEIVE_BYTES - 1000)]))
+    intake, buffers = Intake(), []
+
+    def read() -> Body:
+        stream = large
+        while True:
+            room = intake.room
+            count = min(len(room), len(stream))
+            room[:count], stream = stream[:count], stream[count:]
+            frames = intake.filled(count)
+            body = cast(Parcel, decode(frames[0]))._body if frames else None
+            if body is not None:
+                body.own()
+                (view,) = body.pieces
+                assert isinstance(view, memoryview)
+                buffers.append(id(view.obj))
+            del frames, room
+            intake.make_room()
+            if body is not None:
+                return body
+
+    first, second = read(), read()
+    assert len(set(buffers)) == 2, "both are kept"
+    del first
+    third = read()
+    assert buffers[2] not in buffers[1:2]
+    fourth = read()
+    assert buffers[0] in buffers[2:], "the first was free"
+    assert bytes(second.view) == bytes(third.view) == bytes(fourth.view)
 
 
 def test_good_frames_before_a_broken_place_are_handed_out() -> None:

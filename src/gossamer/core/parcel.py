@@ -118,6 +118,20 @@ class RelayedHeader(DependentHeader, frozen=True, array_like=True, forbid_unknow
     bound: Bound | None = None
 
 
+class Buffer(bytearray):
+    """Memory that frames are read into, and lent from.
+
+    kept
+        Whether a body that takes up most of it stays there for good: then nothing else is read into it.
+    """
+
+    __slots__ = ("kept",)
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.kept = False
+
+
 class Body:
     """The bytes of a body where they are: payloads as they were published, or a part of the frame that came.
 
@@ -136,9 +150,15 @@ class Body:
         self._whole: bytes | None = None
 
     def own(self) -> None:
-        """Have the bytes for good."""
+        """Have the bytes for good: a copy, or the whole buffer where they are most of it."""
         if self.lent:
-            self.pieces, self.lent = (self.whole,), False
+            self.lent = False
+            (view,) = self.pieces
+            buffer = view.obj if isinstance(view, memoryview) else None
+            if isinstance(buffer, Buffer) and 2 * self.size >= len(buffer):
+                buffer.kept = True
+            else:
+                self.pieces = (self.whole,)
 
     @property
     def view(self) -> memoryview:

@@ -56,8 +56,10 @@ from gossamer.transports.base import Listener, Transport
 
 log = logging.getLogger("gossamer")
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-KEPT_MEMORY = 32 * 1024 * 1024
-"""Bytes that a process keeps free for the next parcels instead of giving them back."""
+KEPT_MEMORY, LARGEST = 64 * 1024 * 1024, 32 * 1024 * 1024
+"""Bytes that a process keeps free for the next parcels instead of giving them back, and the largest piece of
+memory for which that holds.
+"""
 T = TypeVar("T")
 
 TRACE_FLUSH = 5.0
@@ -70,8 +72,8 @@ def keep_memory() -> None:
     """
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
-        for setting in (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD):
-            mallopt(setting, KEPT_MEMORY)
+        mallopt(M_TRIM_THRESHOLD, KEPT_MEMORY)
+        mallopt(M_MMAP_THRESHOLD, LARGEST)
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

@@ -3,31 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
+from sys import getrefcount
 from typing import cast
 
 from gossamer.core.errors import ProtocolError
+from gossamer.core.parcel import Buffer
 from gossamer.core.wire import PRELUDE, cut
 from gossamer.transports.base import HIGH_WATER, Accept, Connection, Sink
 
 FIRST_BYTES, RECEIVE_BYTES = 64 * 1024, (1024 + 64) * 1024
 """Room for what is read at once: at first, and where much comes, a large parcel and a little of the next. It
 grows as a larger frame comes."""
+MAX_GIVEN = 64
+"""Buffers that were given away and may come free."""
+FREE = 2
+"""References to a buffer in a list that nobody else has: of the list, and of who counts them."""
 PATIENCE = 5.0
 """Seconds that a closing connection waits for the other end to take something more, or to close as well."""
 
 
 class Intake:
-    """Cuts what is read into frames, in the place where it was read: whoever keeps one copies it."""
+    """Cuts what is read into frames, in the place where it was read: whoever keeps one copies it, or has the
+    buffer. Buffers that nobody looks at any more are read into again.
+    """
 
-    __slots__ = ("_begin", "_end", "_view", "_wanted", "error")
+    __slots__ = ("_begin", "_buffer", "_end", "_given", "_view", "_wanted", "error")
 
     def __init__(self) -> None:
-        self._view = memoryview(bytearray(FIRST_BYTES))
+        self._given: deque[Buffer] = deque(maxlen=MAX_GIVEN)
+        self._use(Buffer(FIRST_BYTES))
         self._begin = self._end = 0
         self._wanted = PRELUDE
         self.error: ProtocolError | None = None
         """What broke the stream, once good frames before it have been handed out."""
+
+    def _use(self, buffer: Buffer) -> None:
+        self._buffer, self._view = buffer, memoryview(buffer)
 
     @property
     def room(self) -> memoryview:
@@ -52,16 +65,31 @@ class Intake:
         """
         view, begin, end, wanted = self._view, self._begin, self._end, self._wanted
         size, most = len(view), max(wanted, RECEIVE_BYTES)
-        if begin == end:
-            self._begin = self._end = 0
         if end == size and size < most:
-            self._view = memoryview(bytearray(min(2 * size, most)))
+            self._renew(min(2 * size, most))
         elif begin == end and size > most:
-            self._view = memoryview(bytearray(RECEIVE_BYTES))  # the frame that needed more is out
-        elif begin == end or begin + max(wanted, size // 2) <= size:
+            self._renew(RECEIVE_BYTES)  # the frame that needed more is out
+        elif self._buffer.kept:
+            self._renew(size)
+        elif begin != end and begin + max(wanted, size // 2) <= size:
             return
-        self._view[: end - begin] = bytes(view[begin:end])
+        if begin != end:
+            self._view[: end - begin] = bytes(view[begin:end])
         self._begin, self._end = 0, end - begin
+
+    def _renew(self, size: int) -> None:
+        """Read into another buffer from now on: one that was given away and has come free, or a new one."""
+        given = self._given
+        if self._buffer.kept:
+            given.append(self._buffer)
+        while given and len(given[0]) != size:
+            given.popleft()
+        if given and getrefcount(given[0]) == FREE:
+            buffer = given.popleft()
+            buffer.kept = False
+            self._use(buffer)
+        else:
+            self._use(Buffer(size))
 
 
 class StreamConnection(Connection, asyncio.BufferedProtocol):
