@@ -243,6 +243,15 @@ def accounting(run: str = "books", begins: int = 0) -> Story:
     return story.sent("a", "b", "a", 4)
 
 
+def silence() -> Story:
+    """A parcel that vanishes, and then nothing but control messages, by which the run goes on."""
+    story = Story("silence", "", (("accounting", "a", "a", 1, "received by b, or dropped"),))
+    story.opened("a", "b").published("a", 1).sent("a", "b", "a", 1)
+    for _ in range(12):
+        story.row("a", trace.CONTROL, trace.SENT, peer="b", detail="Hello")
+    return story
+
+
 def flawless() -> Story:
     """Every promise there is, each with something that it is held against, and none broken."""
     story = begin("flawless", "at-most-once exactly-once gap-free causal total-order durable")
@@ -275,6 +284,7 @@ STORIES = {
         feedback(),
         accounting(),
         accounting("live-books", 2 * trace.WALL_CLOCK),
+        silence(),
         flawless(),
     )
 }

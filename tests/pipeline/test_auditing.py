@@ -42,7 +42,7 @@ def audited(spark: SparkSession, simulated: Path, tmp_path_factory: pytest.TempP
     """One audit of many runs: the simulated one, some with violations, one that nobody can judge."""
     folder = tmp_path_factory.mktemp("audited")
     shutil.copytree(simulated, folder, dirs_exist_ok=True)
-    for name in ("gap", "excused", "books"):
+    for name in ("gap", "excused", "books", "silence"):
         written(folder, STORIES[name])
     written(folder, Story("odd", "telepathy").opened("a"))
     return audit(spark, survey(str(folder)))
@@ -71,7 +71,7 @@ def test_violations_are_listed_and_counted_and_other_runs_are_not_blamed(audited
     found = sorted(
         (each.run, each.promise, each.node, each.source, each.number) for each in audited.violations
     )
-    planted = [(name, *each[:4]) for name in ("gap", "books") for each in STORIES[name].found]
+    planted = [(name, *each[:4]) for name in ("gap", "books", "silence") for each in STORIES[name].found]
     assert found == sorted(planted)
     assert audited.total == len(planted)
     by_run = {(each.run, each.promise): each.violations for each in audited.verdicts}

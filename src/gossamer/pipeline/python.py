@@ -2,7 +2,8 @@
 
 Spark puts zips of its own Python files before everything else, and what is imported from a zip is compiled
 anew by every process, which takes a second. The same files are installed beside the zips, and compiled. It
-also puts a jar there, in which every import would be looked for.
+also puts a jar there, in which every import would be looked for. Where Python may write nothing beside its
+sources, as in many containers, what it compiles goes to the cache: Spark starts a process for every stream.
 """
 
 from __future__ import annotations
@@ -20,10 +21,14 @@ IFS=:
 rest=
 for place in $PYTHONPATH; do
     case "$place" in
-        "{home}"/python/lib/*.zip|"{home}"/jars/*.jar) ;;
+        {left_out}) ;;
         *) rest="${{rest:+$rest:}}$place" ;;
     esac
 done
+if [ -n "$PYTHONDONTWRITEBYTECODE" ]; then
+    unset PYTHONDONTWRITEBYTECODE
+    export PYTHONPYCACHEPREFIX="{compiled}"
+fi
 PYTHONPATH="$rest" exec "{python}" "$@"
 """
 
@@ -32,5 +37,8 @@ def wrapped(folder: Path) -> Path:
     """A ``python`` for Spark that leaves these out; made unless it is there."""
     found = find_spec("pyspark")
     home = Path(found.origin).parent if found and found.origin else Path()
-    text = _WRAPPER.format(home=home, python=sys.executable)
-    return program(folder / f"python-{short(f'{sys.executable} {home}')}" / "bin" / "python", text)
+    homes = sorted({home, home.resolve()})  # Spark calls itself by the latter, unless SPARK_HOME is set
+    left_out = "|".join(f'"{each}"/python/lib/*.zip|"{each}"/jars/*.jar' for each in homes)
+    own = folder / f"python-{short(f'{sys.executable} {home}')}"
+    text = _WRAPPER.format(left_out=left_out, python=sys.executable, compiled=own / "compiled")
+    return program(own / "bin" / "python", text)

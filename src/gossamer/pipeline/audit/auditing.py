@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as sf
 
 from gossamer.core import trace
@@ -148,7 +148,15 @@ def _held(rows: DataFrame, traces: Survey, whole: bool) -> DataFrame:
     """Rows that are read once for many queries, if they are few: then no row has to move, either."""
     if traces.rows > SMALL:
         return stretched(rows, whole)
-    return stretched(rows.coalesce(1), whole).localCheckpoint()
+    few = rows.coalesce(1)
+    return stretched(_asked_about(few) if whole else few, whole).localCheckpoint()
+
+
+def _asked_about(rows: DataFrame) -> DataFrame:
+    """Rows without control messages: most of a trace, of which queries want only when the run ended."""
+    last = sf.max("at").over(Window.partitionBy("run"))
+    kept = (sf.col("kind") != trace.CONTROL) | (sf.col("at") == sf.col("last"))
+    return rows.withColumn("last", last).where(kept).drop("last")
 
 
 def _besides() -> list[str]:
