@@ -7,7 +7,7 @@ behind a neighbour is known by its word, and moves up when the neighbour falls s
 
 from __future__ import annotations
 
-from gossamer.core.context import Context
+from gossamer.core.context import UNREAD, Context
 from gossamer.core.names import NANOSECONDS, nanoseconds
 from gossamer.rings.order import apart, between
 from gossamer.rings.position import Position, learn
@@ -43,6 +43,9 @@ class Upkeep:
     def tick(self, ctx: Context) -> None:
         """Give up who has been silent for too long, and give signs of life."""
         links = self.position.spreading.links
+        for name in ctx.container(UNREAD) or ():
+            if name in links:  # it may have spoken: nobody listens to it here
+                links[name].heard = ctx.now
         for name in [name for name, link in links.items() if ctx.now - link.heard > self._silence]:
             self.lose(ctx, name)
         quiet = {name for name, link in links.items() if ctx.now - link.said >= self._beat // 2}
