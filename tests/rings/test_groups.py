@@ -133,12 +133,22 @@ def test_neighbours_that_nobody_listens_to_here_are_not_taken_for_dead() -> None
     deaf.upkeep.tick(ctx)
     assert not deaf.upkeep.repairs
     world.set("p1", UNREAD, ())
-    ctx.now += NANOSECONDS
-    deaf.upkeep.tick(ctx)
-    assert not deaf.upkeep.repairs
-    ctx.now += NANOSECONDS
-    deaf.upkeep.tick(ctx)
+    for _ in range(3):
+        ctx.now += NANOSECONDS // 2
+        deaf.upkeep.tick(ctx)
     assert deaf.upkeep.repairs == 2
+
+
+def test_who_was_held_up_itself_takes_nobody_for_dead() -> None:
+    world = group(1, 8, settings={"survey": 0})
+    right(world, 8.0)
+    late, engine = template(world, "p1"), world.engine("p1")
+    assert late is not None
+    assert engine is not None
+    ctx = engine.instance(CHANNEL).context
+    ctx.now += 5 * NANOSECONDS
+    late.upkeep.tick(ctx)
+    assert not late.upkeep.repairs
 
 
 def test_after_the_mode_switch_little_comes_twice_and_ways_are_short() -> None:

@@ -36,6 +36,7 @@ class Upkeep:
         self.lost: dict[str, tuple[Person, int]] = {}
         self.repairs = 0
         self._beat, self._silence = nanoseconds(settings.beat), nanoseconds(settings.silence)
+        self._ticked = 0
         self._greeted: dict[tuple[int, str], int] = {}
 
     # signs of life
@@ -43,8 +44,9 @@ class Upkeep:
     def tick(self, ctx: Context) -> None:
         """Give up who has been silent for too long, and give signs of life."""
         links = self.position.spreading.links
-        for name in ctx.container(UNREAD) or ():
-            if name in links:  # it may have spoken: nobody listens to it here
+        late, self._ticked = ctx.now - self._ticked > 2 * self._beat, ctx.now
+        for name in links if late else ctx.container(UNREAD) or ():
+            if name in links:  # it may have spoken: nobody listened to it here
                 links[name].heard = ctx.now
         for name in [name for name, link in links.items() if ctx.now - link.heard > self._silence]:
             self.lose(ctx, name)
