@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gossamer.bench import systems
+from gossamer.bench import session, systems
 from gossamer.bench.book import DONE, LAST, MARK, PROBE, READY, SEEN, Board, Book, Load
 from gossamer.bench.charts import page
 from gossamer.bench.peers import Plan, Result, compare
 from gossamer.bench.scaling import data_rates, relative, reliability
-from gossamer.bench.session import Outcome, RoundTrips
+from gossamer.bench.session import Outcome, RoundTrips, Session
 from gossamer.cli.bench import show, told
 from gossamer.core.errors import ConfigError
 
@@ -118,6 +118,17 @@ def test_a_receiver_counts_messages_and_not_probes(tmp_path: Path) -> None:
         book.seen += 1
         book.marked(mark)
     assert [board.read(each) for each in (READY, SEEN, DONE)] == [[0, 1], [0, 2], [0, 1]]
+
+
+async def test_what_comes_behind_the_last_message_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = iter([(1.0, [10, 7]), (2.0, [0, 2]), (2.5, [0, 0]), (3.0, [0, 1])])
+
+    async def usage(self: Session) -> tuple[float, list[int]]:
+        return next(counts)
+
+    monkeypatch.setattr(session, "LATE", 0.0)
+    monkeypatch.setattr(Session, "_usage", usage)
+    assert await Session(systems.named("raw"), 2)._counted(10) == (3.0, [10, 10])
 
 
 def test_a_load_waits_for_the_slowest_receiver_and_ends_with_the_last_message(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from gossamer.core import trace
-from gossamer.core.context import TREE, Context
+from gossamer.core.context import LINKED, TREE, Context
 from gossamer.core.control import Control, Message, on
 from gossamer.core.effect import Deliver, DeliverFeedback, Drop, Effect, Matching, Note, Reply, Send, Wake
 from gossamer.core.engine import Engine
@@ -525,6 +525,15 @@ def test_links_and_subscribers_are_told_to_the_template(bench: Bench) -> None:
     assert bench.flood.notes == [("up", "b"), ("subscribed", "1"), ("down", "b")]
     news = [row for row in bench.rows if row[COLUMN["channel"]] == "news"]
     assert [(row[COLUMN["action"]], row[COLUMN["peer"]]) for row in news[1:]] == bench.flood.notes
+
+
+def test_a_congested_neighbour_is_still_linked(bench: Bench) -> None:
+    bench.engine.linked(1, "b")
+    for change in ("congested", "relieved"):
+        bench.engine.around(2, "b", change)
+        assert bench.engine.containers[LINKED] == ("b",)
+    bench.engine.unlinked(3, "b")
+    assert bench.engine.containers[LINKED] == ()
 
 
 def test_a_wake_reaches_its_template_at_its_time_and_a_stale_one_nobody(bench: Bench) -> None:

@@ -95,10 +95,11 @@ def test_a_body_of_large_payloads_has_the_same_bytes_and_holds_those_payloads(
 ) -> None:
     payloads = [bytes(size) for size in sizes]
     body, split = make_body(payloads, [])
-    assert (body.whole, split) == (msgspec.msgpack.encode(payloads), 0)
-    assert body.size == len(body.whole) == len(body.view)
     if min(sizes) >= LARGE:
         assert all(any(each is piece for piece in body.pieces) for each in payloads)
+    assert (body.whole, split) == (msgspec.msgpack.encode(payloads), 0)
+    assert body.size == len(body.whole) == len(body.view)
+    assert body.pieces == (body.whole,)  # and the pieces are not kept beside it
     with_attributes, split = make_body(payloads, [{"x": 1}] * len(payloads))
     assert with_attributes.whole == msgspec.msgpack.encode([{"x": 1}] * len(payloads)) + body.whole
     assert with_attributes.whole[split:] == body.whole
@@ -108,3 +109,11 @@ def test_a_body_of_large_payloads_has_the_same_bytes_and_holds_those_payloads(
 def test_a_list_of_any_length_is_encoded_as_msgpack_has_it(count: int) -> None:
     payloads = [bytes(LARGE)] * count
     assert make_body(payloads, [])[0].whole == msgspec.msgpack.encode(payloads)
+
+
+def test_a_parcel_that_was_closed_can_be_opened_again() -> None:
+    made = arrived(parcel("a", payloads=[b"x", b"y"]))
+    inside = made.payloads
+    made.close()
+    assert made.payloads == inside
+    assert made.payloads is not inside

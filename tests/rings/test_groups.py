@@ -6,7 +6,9 @@ import math
 
 import pytest
 
+from gossamer.core.context import UNREAD
 from gossamer.core.control import Control
+from gossamer.core.names import NANOSECONDS
 from gossamer.core.parcel import Parcel
 from gossamer.core.wire import Item
 from gossamer.rings.entrance import Stage
@@ -116,6 +118,37 @@ def test_after_a_crash_the_ring_is_whole_within_two_seconds_and_nobody_misses_an
     assert stayed.seats == 35
     assert stayed.delivered == stayed.expected
     assert not ledger.counts.violations
+
+
+def test_neighbours_that_nobody_listens_to_here_are_not_taken_for_dead() -> None:
+    world = group(1, 8, settings={"survey": 0})
+    right(world, 8.0)
+    deaf, engine = template(world, "p1"), world.engine("p1")
+    assert deaf is not None
+    assert engine is not None
+    for link in deaf.spreading.links.values():
+        link.heard = 0
+    world.set("p1", UNREAD, deaf.spreading.hops)
+    ctx = engine.instance(CHANNEL).context
+    deaf.upkeep.tick(ctx)
+    assert not deaf.upkeep.repairs
+    world.set("p1", UNREAD, ())
+    for _ in range(3):
+        ctx.now += NANOSECONDS // 2
+        deaf.upkeep.tick(ctx)
+    assert deaf.upkeep.repairs == 2
+
+
+def test_who_was_held_up_itself_takes_nobody_for_dead() -> None:
+    world = group(1, 8, settings={"survey": 0})
+    right(world, 8.0)
+    late, engine = template(world, "p1"), world.engine("p1")
+    assert late is not None
+    assert engine is not None
+    ctx = engine.instance(CHANNEL).context
+    ctx.now += 5 * NANOSECONDS
+    late.upkeep.tick(ctx)
+    assert not late.upkeep.repairs
 
 
 def test_after_the_mode_switch_little_comes_twice_and_ways_are_short() -> None:

@@ -269,7 +269,7 @@ def test_publishing_waits_where_parcels_would_be_forgotten_before_others_can_ask
     ctx.now = ctx.woken()["room"]
     template.on_timer(ctx, "room")
     assert template.obstacle(ctx) is None
-    assert ctx.now == NANOSECONDS // 100 + 2 * NANOSECONDS // 10, "twice grace since the oldest came"
+    assert ctx.now == NANOSECONDS // 100 + 4 * NANOSECONDS // 10, "four times grace since the oldest came"
 
 
 def test_the_store_is_bounded_in_number_and_bytes() -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import gossamer
+from gossamer.templates.multiring import Multiring
 
-from .parties import SOON, until
+from .parties import SOON, host_of, until
 
 
 async def taken(events: gossamer.Subscription, count: int) -> list[bytes]:
@@ -54,3 +55,17 @@ async def test_what_waits_or_is_passed_on_is_not_what_came_later(
             await publishing
     assert came == wanted
     assert seen == wanted
+
+
+async def test_what_is_kept_for_others_is_kept_once_and_not_also_as_it_was_read() -> None:
+    async with gossamer.connect(role="peer", name="a", listen="tcp://127.0.0.1:0") as node:
+        channel = await node.channel("group", template="multiring")
+        async with channel.subscribe() as first, channel.subscribe() as second:
+            await publish(channel, [payload(number) for number in range(4)])
+            assert await taken(first, 4) == await taken(second, 4)
+        template = host_of(node).engine.instance("group").template
+        assert isinstance(template, Multiring)
+        store = template.spreading.store
+        kept = [found.parcel for each in store.since(0) if (found := store.get(each))]
+    assert len(kept) == 4
+    assert all(each._payloads is None and each._attributes is None for each in kept)

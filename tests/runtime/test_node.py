@@ -27,6 +27,7 @@ from gossamer import (
 )
 from gossamer.runtime.config import ChannelConfig
 from gossamer.runtime.node import Node
+from gossamer.testing.fake import parcel
 
 from .parties import (
     ANY_PORT,
@@ -453,6 +454,17 @@ async def test_a_stalled_peer_loses_only_its_own_parcels_and_they_are_counted() 
             assert numbers == sorted(set(numbers))
             assert sent + 21 - len(numbers) == middle.drops["link stalled"] > 20
             assert (await good.next(timeout=SOON)).payload == b"end"
+
+
+async def test_nobody_waits_for_itself_where_it_is_sent_what_it_asked_for() -> None:
+    limits = Limits(queue_bytes=262144, patience=60)
+    async with server(limits=limits) as asked, client(asked, "asking") as asking:
+        strand = strand_of(asked, "asking")
+        strand_of(asking, "server").connection.pause()
+        while not strand.congested:
+            strand.send(parcel("server", payloads=[bytes(60_000)]), strand)
+            await turns(1)
+        assert not strand.unread
 
 
 async def test_a_neighbour_that_falls_silent_is_given_up() -> None:

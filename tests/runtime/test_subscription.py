@@ -20,6 +20,7 @@ from gossamer import (
     Wishes,
     connect,
 )
+from gossamer.core.context import UNREAD
 from gossamer.core.effect import Missed
 from gossamer.core.names import channel_id
 
@@ -179,12 +180,15 @@ async def test_links_that_wait_for_a_slow_subscriber_are_not_taken_for_dead() ->
             await reach(channel, events)
             links = [link_of(middle, "writer"), link_of(middle, "reader")]
             accepted = await stuff(channel, bytes(60_000))
+            assert host_of(reader).engine.containers[UNREAD] == ("server",)
             waits = [asyncio.create_task(link.gone.wait()) for link in links]
             done, _ = await asyncio.wait(waits, timeout=0.8, return_when=asyncio.FIRST_COMPLETED)
             assert not done
             for each in waits:
                 each.cancel()
             assert len(await take(events, accepted)) == accepted
+            await turns(2)
+            assert host_of(reader).engine.containers[UNREAD] == ()
 
 
 # taking events out

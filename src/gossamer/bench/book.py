@@ -16,7 +16,7 @@ ORDINARY, MARK, LAST, PROBE = range(4)
 """First bytes: nothing special; say how far you are; this was all; say that you are there."""
 SLOT = 4
 SEEN, READY, DONE, ENDED = range(SLOT)
-"""What a receiver writes: messages seen, whether it heard a probe and the last message, when that came."""
+"""What a receiver writes: messages seen, whether a probe and the last message came, when a mark last did."""
 WORD = 8
 
 PIECE = 256 * 1024
@@ -76,8 +76,8 @@ class Book:
             board.write(me, READY, 1)
             return
         board.write(me, SEEN, self.seen)
+        board.write(me, ENDED, time.monotonic_ns())
         if mark == LAST:
-            board.write(me, ENDED, time.monotonic_ns())
             board.write(me, DONE, 1)
 
 

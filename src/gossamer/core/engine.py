@@ -345,8 +345,9 @@ class Engine:
     def around(self, now: int, peer: str, change: Any) -> list[Effect]:
         """Something about the link to a node has changed; see Membership."""
         self.now = now
-        others = (each for each in self.containers.get(LINKED, ()) if each != peer)
-        self.put(LINKED, tuple(sorted((*others, peer) if change == "up" else others)))
+        if change in ("up", "down"):
+            others = (each for each in self.containers.get(LINKED, ()) if each != peer)
+            self.put(LINKED, tuple(sorted((*others, peer) if change == "up" else others)))
         for instance in tuple(self._instances.values()):
             self._member(instance, change, peer)
         return self._done()

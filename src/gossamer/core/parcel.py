@@ -141,13 +141,12 @@ class Body:
         Whether they are in memory that will soon hold something else: whoever keeps the body has to ``own``.
     """
 
-    __slots__ = ("__weakref__", "_whole", "lent", "pieces", "size")
+    __slots__ = ("__weakref__", "lent", "pieces", "size")
 
     def __init__(self, *pieces: bytes | memoryview, lent: bool = False) -> None:
         self.pieces = pieces
         self.size = sum(map(len, pieces))
         self.lent = lent
-        self._whole: bytes | None = None
 
     def own(self) -> None:
         """Have the bytes for good: a copy, or the whole buffer where they are most of it."""
@@ -167,12 +166,12 @@ class Body:
 
     @property
     def whole(self) -> bytes:
-        """All of it in one piece."""
-        if self._whole is None:
-            first = self.pieces[0]
-            single = len(self.pieces) == 1 and isinstance(first, bytes)
-            self._whole = first if single else b"".join(self.pieces)  # type: ignore[assignment]
-        return self._whole  # type: ignore[return-value]
+        """All of it in one piece, which it then consists of: two copies would be kept else."""
+        whole = self.pieces[0]
+        if len(self.pieces) > 1 or not isinstance(whole, bytes):
+            whole = b"".join(self.pieces)
+            self.pieces = (whole,)
+        return whole
 
 
 class Parcel:
@@ -313,6 +312,10 @@ class Parcel:
         if self._attributes is None:
             self._open()
         return self._attributes  # type: ignore[return-value]
+
+    def close(self) -> None:
+        """Let go of what was inside, or whoever keeps the parcel keeps it twice; it may be opened again."""
+        self._payloads = self._attributes = None
 
     def _open(self) -> None:
         """Decode and check the body; raises ProtocolError where it does not fit its header."""

@@ -42,7 +42,7 @@ class MultiringSettings(Settings, frozen=True):
         Parcels per source that are remembered to recognise a second copy.
     store, store_bytes
         Parcels that are kept for whoever asks for them, and their bytes. Publishing waits where they would be
-        forgotten within twice ``grace``.
+        forgotten within four times ``grace``.
     """
 
     q: Annotated[int, Meta(ge=2, le=MAX_Q)] = 4
@@ -58,4 +58,4 @@ class MultiringSettings(Settings, frozen=True):
     recall: Annotated[float, Meta(ge=0, le=600)] = 5.0
     window: Annotated[int, Meta(ge=1, le=1_000_000)] = 4096
     store: Annotated[int, Meta(ge=1, le=1_000_000)] = 4096
-    store_bytes: Annotated[int, Meta(ge=1, le=2**30)] = 64 * 1024 * 1024
+    store_bytes: Annotated[int, Meta(ge=1, le=2**30)] = 128 * 1024 * 1024

@@ -62,7 +62,7 @@ class Spreading:
         self._retry = nanoseconds(settings.retry)
         self._patience = Patience(nanoseconds(settings.grace), 2 * self._retry)
         self._recall = nanoseconds(settings.recall)
-        self._memory = 2 * nanoseconds(settings.grace)
+        self._memory = 4 * nanoseconds(settings.grace)
         self._wanted: dict[Id, Wanted] = {}
         self._due: int | None = None
         self.new = self.new_bytes = self.old = self.old_bytes = 0

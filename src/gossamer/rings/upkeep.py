@@ -7,7 +7,7 @@ behind a neighbour is known by its word, and moves up when the neighbour falls s
 
 from __future__ import annotations
 
-from gossamer.core.context import Context
+from gossamer.core.context import UNREAD, Context
 from gossamer.core.names import NANOSECONDS, nanoseconds
 from gossamer.rings.order import apart, between
 from gossamer.rings.position import Position, learn
@@ -36,6 +36,7 @@ class Upkeep:
         self.lost: dict[str, tuple[Person, int]] = {}
         self.repairs = 0
         self._beat, self._silence = nanoseconds(settings.beat), nanoseconds(settings.silence)
+        self._ticked = 0
         self._greeted: dict[tuple[int, str], int] = {}
 
     # signs of life
@@ -43,6 +44,10 @@ class Upkeep:
     def tick(self, ctx: Context) -> None:
         """Give up who has been silent for too long, and give signs of life."""
         links = self.position.spreading.links
+        late, self._ticked = ctx.now - self._ticked > 2 * self._beat, ctx.now
+        for name in links if late else ctx.container(UNREAD) or ():
+            if name in links:  # it may have spoken: nobody listened to it here
+                links[name].heard = ctx.now
         for name in [name for name, link in links.items() if ctx.now - link.heard > self._silence]:
             self.lose(ctx, name)
         quiet = {name for name, link in links.items() if ctx.now - link.said >= self._beat // 2}

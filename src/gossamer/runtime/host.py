@@ -217,6 +217,9 @@ class Host:
                     self.changed()
                 case Matching() | Room():
                     self.changed()
+        for effect in effects:
+            if isinstance(effect, Deliver):  # only now, for all subscribers read what was opened once
+                effect.parcel.close()
 
     def _send(self, effect: Send, origin: Strand | None) -> None:
         item, many = effect.item, len(effect.to) > 1 and isinstance(effect.item, Parcel)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gossamer.core.context import SERVER
+from gossamer.core.context import SERVER, UNREAD
 from gossamer.core.errors import ProtocolError
 from gossamer.core.names import NANOSECONDS, Role, last
 from gossamer.core.wire import MAX_FRAME, Item
@@ -224,6 +224,15 @@ class Neighbours:
         if strand.link is not None:
             told = partial(self._engine.around, peer=strand.peer, change=change)
             asyncio.get_running_loop().call_soon(self._host.tell, told)
+
+    def attention(self) -> None:
+        """Something is no longer read, or again; templates see it when the loop turns."""
+        self._host.soon(UNREAD, self._describe_unread)
+
+    def _describe_unread(self) -> None:
+        links = self.links.values()
+        unread = tuple(sorted(link.peer for link in links if any(each.unread for each in link.strands)))
+        self._host.do(self._engine.set(self.now(), UNREAD, unread))
 
     def unexpected(self, why: str) -> None:
         self._host.faults[f"frame {why}"] += 1

@@ -4,7 +4,8 @@ Waiting: what the network does not take at once waits here, and leaves the most 
 holds more than its limit is *congested*. Strands whose parcels feed it stop reading until it has drained, so
 that nothing is lost to a burst. If it takes nothing for the node's patience it is *stalled*: it then loses
 what is meant for it, and nobody waits. On a tree nobody can wait in a circle, because a parcel never goes
-back where it came from.
+back where it came from; what goes back was asked for, and nobody waits for itself: two who ask each other for
+much would both stop reading what they asked for.
 """
 
 from __future__ import annotations
@@ -238,6 +239,11 @@ class Strand:
         return self._patience is not None
 
     @property
+    def unread(self) -> bool:
+        """Whether reading waits."""
+        return bool(self._obstacles)
+
+    @property
     def pending(self) -> int:
         """Bytes that the network has not taken yet."""
         return self.connection.pending + self._outbox.bytes
@@ -279,7 +285,7 @@ class Strand:
     def _congest(self, origin: Strand | None) -> None:
         if self._patience is None:
             self._be_patient()
-        if origin is not None and origin.reliable:
+        if origin is not None and origin is not self and origin.reliable:
             self.waiters.add(origin)
             origin.wait_for(self)
 
@@ -309,6 +315,7 @@ class Strand:
         """Stop reading until the obstacle is gone."""
         if not self._obstacles:
             self.connection.pause()
+            self._around.attention()
         self._obstacles.add(obstacle)
 
     def go_on(self, obstacle: object) -> None:
@@ -322,6 +329,7 @@ class Strand:
         if not self._obstacles:
             self.heard_at = self._around.now()
             self.connection.resume()
+            self._around.attention()
 
     # signs of life
 
