@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gossamer.core.body import Body
 from gossamer.core.errors import ProtocolError
-from gossamer.core.parcel import Body, Parcel
+from gossamer.core.parcel import Parcel
 from gossamer.core.wire import MAX_BODY, MAX_HEADER, Framer, decode, encode
 from gossamer.testing.fake import parcel
 from gossamer.testing.party import Party, frame

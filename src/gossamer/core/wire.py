@@ -19,12 +19,12 @@ from typing import Any
 
 import msgspec
 
+from gossamer.core.body import Body
 from gossamer.core.control import Control, Message
 from gossamer.core.errors import GossamerError, ProtocolError
 from gossamer.core.parcel import (
     MAX_BODY,
     MAX_EVENTS,
-    Body,
     DependentHeader,
     Header,
     Parcel,

@@ -286,10 +286,8 @@ class Group:
             self._again(ctx)
 
     def _hop(self, ctx: Context) -> str:
-        """The next node towards the root: the parent in the group, else along the backbone's tree. Not by a
-        tree that is known to be old: with those of others it may lead round in a circle.
-        """
-        root, tree = self.root(ctx), self.tree
+        """The next node towards the root: the parent in the group, else along the backbone's tree."""
+        root, tree = self.root(ctx), self.tree  # not one known to be old: it may lead round in a circle
         if tree is not None and tree.root == root and self.version[0] >= self._seen and not self._bypass:
             parent = tree.parent(ctx.node)
             if parent is not None and parent in self.live(ctx):
@@ -314,13 +312,9 @@ class Group:
             self._soon(ctx)
         if not self.joined(ctx):
             self._schedule(ctx)
-        elif self.tree is not None and sender not in self.tree and not self._asks(join, sender):
-            self._untold.add(sender)
+        elif self.tree and sender not in self.tree and not dict(join.members).get(sender, LOST) & LOST:
+            self._untold.add(sender)  # it does not know that it is not in the tree
             self._again(ctx)
-
-    def _asks(self, join: Join, sender: str) -> bool:
-        """Whether a sender knows that it is not in the tree; one that only passes requests on need not."""
-        return dict(join.members).get(sender, LOST) & LOST != 0
 
     def join_heard(self, ctx: Context, heard: JoinHeard, sender: str) -> None:
         if heard.target and heard.target != ctx.node:
@@ -364,8 +358,8 @@ class Group:
         tree = span(ctx.node, members, ctx.container(LINKS), ctx.container(TREE))
         marks = {node: members.get(node, 0) for node in tree.nodes}
         if lost or self.tree is None or (self.tree.tree, self.marks) != (tree.tree, marks):
-            silent = [node for node, mark in self.marks.items() if mark and node not in tree]
-            cut = set(silent).intersection(ctx.container(NODES) or ())
+            silent = {node for node, mark in self.marks.items() if mark and node not in tree}
+            cut = silent.intersection(ctx.container(NODES) or ())
             self._adopt(ctx, tree, marks, (self.version[0], self.version[1] + 1), cut)
 
     def _adopt(
@@ -381,12 +375,11 @@ class Group:
         self._again(ctx)
 
     def update(self, ctx: Context, update: TreeUpdate, sender: str) -> None:
-        version = (update.epoch, update.counter)
-        if version > self.version:
-            self._take(ctx, update, version)
+        if (update.epoch, update.counter) > self.version:
+            self._take(ctx, update)
         ctx.send(sender, TreeHeard(update.epoch, update.counter))
 
-    def _take(self, ctx: Context, update: TreeUpdate, version: Version) -> None:
+    def _take(self, ctx: Context, update: TreeUpdate) -> None:
         tree, marks = unpacked(update)
         self._seen = max(self._seen, update.epoch)
         self._members = {
@@ -395,7 +388,7 @@ class Group:
             if name == ctx.node or wanted.mark & LOST or tree.above(name, ctx.node)
         }
         self._last_root = tree.root
-        self._adopt(ctx, tree, marks, version)
+        self._adopt(ctx, tree, marks, (update.epoch, update.counter))
         self._schedule(ctx)
         if not self._mine and self.marks.get(ctx.node):
             self._leave(ctx)

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
+from gossamer.core.body import Body
 from gossamer.core.event import NO_ENVELOPE, Envelope, Value
 from gossamer.core.names import NANOSECONDS
-from gossamer.core.parcel import Body, Event, Parcel
+from gossamer.core.parcel import Event, Parcel
 from gossamer.core.receipt import Receipt
 from gossamer.links import codecs
 

@@ -15,10 +15,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
 
+from gossamer.core.body import Body
 from gossamer.core.control import LINK_CHANNEL, Control, Message
 from gossamer.core.errors import GossamerError, ProtocolError, Refused
 from gossamer.core.names import NANOSECONDS
-from gossamer.core.parcel import Body, Parcel
+from gossamer.core.parcel import Parcel
 from gossamer.core.wire import Item, decode, decode_message, encode, pieces, size
 from gossamer.links.clocks import Offset
 from gossamer.links.outbox import Outbox

@@ -91,12 +91,9 @@ class TotalOrder(Reliable[S]):
         self._heard: dict[Key, deque[tuple[int, int]]] = {}
         """Parcels of orders that are not done, each with the last index in it."""
         self._proposed: dict[Key, int] = {}
-        self._told = self._told_number = 0  # the index up to which this node has told the order
-        self._number = 0
+        self._told = self._told_number = self._number = 0  # what this node has told: index, place, parcel
         self._lacked: deque[tuple[int, int]] = deque()  # parcels of the order told here, with the last index
-        self._stuck = (0, 0)
-        self._torn = 0
-        """The index from which on something was told that never came here, and never will by that stream."""
+        self._stuck, self._torn = (0, 0), 0  # since when; the index from which on places were never told here
         self._patience = min(self._laggard, nanoseconds(2 * settings.patience))
 
     def make_keeper(self) -> Keeper:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from sys import getrefcount
 from typing import cast
 
+from gossamer.core.body import Buffer
 from gossamer.core.errors import ProtocolError
-from gossamer.core.parcel import Buffer
 from gossamer.core.wire import PRELUDE, cut
 from gossamer.transports.base import HIGH_WATER, Accept, Connection, Sink
 
