@@ -12,7 +12,7 @@ from gossamer.core.names import NANOSECONDS
 from gossamer.core.parcel import Parcel
 from gossamer.core.wire import Item
 from gossamer.rings.entrance import Stage
-from gossamer.rings.words import Activate, Close, CloseAck, Ready, SwapAck
+from gossamer.rings.words import Activate, Close, CloseAck, Meet, Ready, SwapAck
 from gossamer.simulator.agents import Publisher
 from gossamer.simulator.checks import Ledger
 from gossamer.simulator.world import World
@@ -204,6 +204,28 @@ def test_who_only_publishes_stays_outside_and_finds_another_entry_when_the_first
     assert ledger.counts.published == 100
     stayed = ledger.channels[CHANNEL].stayed
     assert stayed.delivered == stayed.expected
+
+
+def test_who_stands_far_from_its_place_is_brought_there_by_who_it_takes_for_its_neighbour() -> None:
+    """It would come there by itself, three peers a step: in a ring of thousands that took minutes."""
+    world = group(1, 60)
+    end = right(world, 12.0, within=40.0)
+    ordered = [each for _, each in sorted(members(world), key=lambda each: each[1].position.me.key)]
+    stray, far = ordered[0], ordered[30]
+    for each in ordered:
+        each.position.rings[0].drop(stray.position.me.name)
+    stray.position.rings[0].left = stray.position.rings[0].right = (far.position.me,)
+    ctx = world.engine(stray.position.me.name).instance(CHANNEL).context  # type: ignore[union-attr]
+    stray.position.settle(ctx)
+    brought: list[Meet] = []
+    world.add_tap(lambda sender, to, item: _note(item, brought))
+    assert right(world, end) - end < 4
+    assert {each.person.name for each in brought} == {stray.position.me.name}
+
+
+def _note(item: Item, brought: list[Meet]) -> None:
+    if isinstance(item, Control) and isinstance(item.message, Meet):
+        brought.append(item.message)
 
 
 def test_who_left_while_it_was_looking_for_the_group_comes_in_the_next_time() -> None:

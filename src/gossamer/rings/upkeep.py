@@ -132,7 +132,10 @@ class Upkeep:
         else:
             position.hear(ctx, sender)
         self._compare(ctx, ring, beat)
-        if beat.kind == GREETING or (beat.kind == REGULAR and not ring.sides(sender)):
+        astray = beat.kind == REGULAR and not ring.sides(sender)
+        if astray and beat.level == 0:  # step by step it would take long to where it belongs
+            self.meet(ctx, person)
+        if beat.kind == GREETING or astray:
             ctx.send(sender, position.beat(beat.level, ANSWER))
             link = position.spreading.links.get(sender)
             if link is not None and not link.wanted:  # its link may be younger than what it was told
