@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from gossamer.core.context import UNREAD
+from gossamer.core.context import UNREAD, Context
 from gossamer.core.control import Control
 from gossamer.core.names import NANOSECONDS
 from gossamer.core.parcel import Parcel
@@ -16,6 +16,7 @@ from gossamer.rings.words import Activate, Close, CloseAck, Meet, Ready, SwapAck
 from gossamer.simulator.agents import Publisher
 from gossamer.simulator.checks import Ledger
 from gossamer.simulator.world import World
+from gossamer.templates.multiring import Multiring
 
 from .cases import CASES
 from .groups import CHANNEL, group, hops, members, template, wrong
@@ -120,16 +121,21 @@ def test_after_a_crash_the_ring_is_whole_within_two_seconds_and_nobody_misses_an
     assert not ledger.counts.violations
 
 
-def test_neighbours_that_nobody_listens_to_here_are_not_taken_for_dead() -> None:
+def _one_of_eight() -> tuple[World, Multiring, Context]:
+    """A peer of a small group, as it is inside."""
     world = group(1, 8, settings={"survey": 0})
     right(world, 8.0)
-    deaf, engine = template(world, "p1"), world.engine("p1")
-    assert deaf is not None
+    one, engine = template(world, "p1"), world.engine("p1")
+    assert one is not None
     assert engine is not None
+    return world, one, engine.instance(CHANNEL).context
+
+
+def test_neighbours_that_nobody_listens_to_here_are_not_taken_for_dead() -> None:
+    world, deaf, ctx = _one_of_eight()
     for link in deaf.spreading.links.values():
         link.heard = 0
     world.set("p1", UNREAD, deaf.spreading.hops)
-    ctx = engine.instance(CHANNEL).context
     deaf.upkeep.tick(ctx)
     assert not deaf.upkeep.repairs
     world.set("p1", UNREAD, ())
@@ -140,12 +146,7 @@ def test_neighbours_that_nobody_listens_to_here_are_not_taken_for_dead() -> None
 
 
 def test_who_was_held_up_itself_takes_nobody_for_dead() -> None:
-    world = group(1, 8, settings={"survey": 0})
-    right(world, 8.0)
-    late, engine = template(world, "p1"), world.engine("p1")
-    assert late is not None
-    assert engine is not None
-    ctx = engine.instance(CHANNEL).context
+    _, late, ctx = _one_of_eight()
     ctx.now += 5 * NANOSECONDS
     late.upkeep.tick(ctx)
     assert not late.upkeep.repairs

@@ -16,8 +16,8 @@ from gossamer.transports.base import HIGH_WATER, Accept, Connection, Sink
 FIRST_BYTES, RECEIVE_BYTES = 64 * 1024, (1024 + 64) * 1024
 """Room for what is read at once: at first, and where much comes, a large parcel and a little of the next. It
 grows as a larger frame comes."""
-MAX_GIVEN = 64
-"""Buffers that were given away and may come free."""
+MAX_GIVEN = 16
+"""Buffers of the usual size that were given away and are held on to, because they may come free."""
 FREE = 2
 """References to a buffer in a list that nobody else has: of the list, and of who counts them."""
 PATIENCE = 5.0
@@ -80,11 +80,9 @@ class Intake:
     def _renew(self, size: int) -> None:
         """Read into another buffer from now on: one that was given away and has come free, or a new one."""
         given = self._given
-        if self._buffer.kept:
+        if self._buffer.kept and len(self._buffer) == RECEIVE_BYTES:
             given.append(self._buffer)
-        while given and len(given[0]) != size:
-            given.popleft()
-        if given and getrefcount(given[0]) == FREE:
+        if size == RECEIVE_BYTES and given and getrefcount(given[0]) == FREE:
             buffer = given.popleft()
             buffer.kept = False
             self._use(buffer)
