@@ -131,6 +131,19 @@ def _one_of_eight() -> tuple[World, Multiring, Context]:
     return world, one, engine.instance(CHANNEL).context
 
 
+def test_who_moves_up_and_is_dead_as_well_is_given_up_after_half_the_silence_and_not_a_beat_later() -> None:
+    world, one, _ = _one_of_eight()
+    near, behind = one.position.rings[0].left[:2]
+    world.crash(near.name)
+    world.crash(behind.name)
+    while not one.upkeep.repairs:
+        world.run(world.now + 0.01)
+    assert behind.name in one.spreading.links
+    world.run(world.now + one.settings.silence / 2)
+    assert one.upkeep.repairs == 2
+    assert behind.name not in one.spreading.links
+
+
 def test_neighbours_that_nobody_listens_to_here_are_not_taken_for_dead() -> None:
     world, deaf, ctx = _one_of_eight()
     for link in deaf.spreading.links.values():

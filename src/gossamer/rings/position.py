@@ -6,7 +6,7 @@ Everything that changes rings goes through here, so that links and parcels follo
 from __future__ import annotations
 
 from gossamer.core.context import CONTACTS, PEERS, Context
-from gossamer.core.names import nanoseconds
+from gossamer.core.names import NANOSECONDS, nanoseconds
 from gossamer.rings.modes import PeerLink
 from gossamer.rings.order import CIRCLE
 from gossamer.rings.ring import Ring
@@ -82,6 +82,7 @@ class Position:
             for name in near:
                 if name not in links:
                     links[name] = PeerLink(ctx.now - self._silence + self._trial, primary)
+                    ctx.wake("trial", self._trial / NANOSECONDS)
                 if name in new and name not in hops:
                     spreading.recall(ctx, name, past if name == fresh else None)
                 hops[name] = None

@@ -41,15 +41,20 @@ class Upkeep:
 
     # signs of life
 
-    def tick(self, ctx: Context) -> None:
-        """Give up who has been silent for too long, and give signs of life."""
+    def look(self, ctx: Context) -> None:
+        """Give up who has been silent for too long."""
         links = self.position.spreading.links
         late, self._ticked = ctx.now - self._ticked > 2 * self._beat, ctx.now
         for name in links if late else ctx.container(UNREAD) or ():
             if name in links:  # it may have spoken: nobody listened to it here
                 links[name].heard = ctx.now
-        for name in [name for name, link in links.items() if ctx.now - link.heard > self._silence]:
+        for name in [name for name, link in links.items() if ctx.now - link.heard >= self._silence]:
             self.lose(ctx, name)
+
+    def tick(self, ctx: Context) -> None:
+        """Give up who has been silent for too long, and give signs of life."""
+        self.look(ctx)
+        links = self.position.spreading.links
         quiet = {name for name, link in links.items() if ctx.now - link.said >= self._beat // 2}
         for level, ring in enumerate(self.position.rings):
             state = (self.position.me, ring.left, ring.right)

@@ -160,6 +160,8 @@ class Multiring(Template[MultiringSettings]):
                 ctx.wake("beat", self.settings.beat)
             case "beat":
                 self.entrance.watch_entry(ctx)
+            case "trial":
+                self.upkeep.look(ctx)
             case "probe":
                 self.entrance.probe(ctx)
             case "survey" if self.position.member:
