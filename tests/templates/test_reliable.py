@@ -662,6 +662,22 @@ def test_a_request_about_an_unknown_source_is_ignored() -> None:
     assert ctx.effects == []
 
 
+def test_a_client_that_lives_anew_is_told_what_is_left_of_its_earlier_life_and_asked_for_nothing() -> None:
+    ctx = FakeContext("m", neighbours="a", below="x")
+    template = Reliable(ReliableSettings())
+    template.on_open(ctx)
+    template.missing(ctx, Missing("m/x", 1, ()), "x")
+    assert ctx.sent() == [("x", Gone("m/x", 1, True))]
+    template.have(ctx, Have("m/x", 1, 1, 0), "x")
+    for number in (1, 2, 3):
+        template.on_parcel(ctx, parcel("m/x", number), "x")
+    ctx.clear()
+    template.missing(ctx, Missing("m/x", 1, ((1, 3),)), "x")
+    template.missing(ctx, Missing("m/x", 1, ((4, 1),)), "x")
+    assert ctx.sent() == [("x", Have("m/x", 1, 4, 3)), ("x", Gone("m/x", 1, True))]
+    assert not template.streams["x", 1].wanted
+
+
 def test_a_request_for_very_many_parcels_is_cut() -> None:
     net = settled("ab", {"refresh": 1000.0})
     net.at("a").missing(net.ctx("a"), Missing("a", 1, ((1, 2**63 - 1),)), "b")

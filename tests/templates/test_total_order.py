@@ -249,6 +249,43 @@ def test_losing_the_order_stalls_delivery_and_then_it_recovers() -> None:
     assert orders.gaps == []
 
 
+class Deaf(TotalOrder[TotalOrderSettings]):
+    """Total order in which one node hears nothing of the order from some time on."""
+
+    name = "deaf"
+
+    def on_parcel(self, ctx: Context, parcel: Parcel, sender: str) -> None:
+        if ctx.node != "d" or parcel.stamp.node[0] != MARK or ctx.now < 16e9:
+            super().on_parcel(ctx, parcel, sender)
+
+
+@pytest.mark.parametrize("server", [False, True], ids=["alone", "with its server"])
+def test_a_client_that_is_back_does_not_wait_for_what_it_published_itself_before(server: bool) -> None:
+    """All others have it, so that nobody keeps it; its places are told as long as somebody lacks them.
+
+    Replay: python benchmarks/proof.py total-order --first 6 --seeds 6
+    """
+    line, orders = seated("b", Deaf, below={"x": "c"}, settings={"laggard": 600.0})
+    line.publish("x", 10, start=17.0)
+    line.world.run(30)
+    mine = [("x", number) for number in range(1, 11)]
+    assert orders.got["b", 1] == mine
+    assert line.at("c").streams["x", 1].low == 11
+    nodes = "xc" if server else "x"
+    for node in nodes:
+        line.world.crash(node)
+    line.world.run(32)
+    for node in nodes:
+        line.world.restart(node)
+    line.subscribe(nodes)
+    line.world.run(40)
+    line.publish("b", 5, start=40.0)
+    line.world.run(70)
+    assert orders.got["b", 1] == [*mine, *(("b", number) for number in range(2, 7))]
+    assert orders.got["x", 2][-5:] == orders.got["b", 1][-5:]
+    assert line.ledger.counts.violations == 0
+
+
 def test_losing_parcels_stalls_delivery_of_all_sources_and_then_it_recovers() -> None:
     line, orders = net()
     line.world.add_rule(Loss(senders=("b",), receivers=("c",), items=("parcel",), start=12.0, end=12.5))

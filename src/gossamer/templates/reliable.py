@@ -170,7 +170,8 @@ class Reliable(Sourced[S]):
 
     def _tell(self, ctx: Context, key: Key, stream: Stream, neighbour: str) -> None:
         if stream.next:
-            base = stream.low if neighbour in stream.expelled else stream.base
+            alone = neighbour in stream.expelled or self.former(ctx, stream, neighbour)
+            base = stream.low if alone else stream.base
             ctx.send(neighbour, Have(stream.address, key[1], base, stream.high, stream.dead))
 
     def regrouped(self, ctx: Context) -> None:
@@ -309,12 +310,15 @@ class Reliable(Sourced[S]):
                 ctx.send(sender, Gone(missing.source, missing.incarnation, self._stands_in(ctx)))
             elif key in self.streams.ended:
                 self._tell(ctx, key, self.open(ctx, key, missing.source), sender)
+            elif self.former(ctx, stream, sender):
+                ctx.send(sender, Gone(missing.source, missing.incarnation, True))
             return
         if not missing.numbers:
             if stream.next:
                 self._tell(ctx, key, stream, sender)
-            elif stream.over:
-                ctx.send(sender, Gone(missing.source, missing.incarnation, stream.over == 2))
+            elif stream.over or self.former(ctx, stream, sender):
+                final = stream.over == 2 or self.former(ctx, stream, sender)
+                ctx.send(sender, Gone(missing.source, missing.incarnation, final))
         for first, count in missing.numbers:
             for number in range(first, first + min(count, MAX_ASKED)):
                 if not self._answer(ctx, key, stream, number, sender):
@@ -323,19 +327,19 @@ class Reliable(Sourced[S]):
 
     def _answer(self, ctx: Context, key: Key, stream: Stream, number: int, sender: str) -> bool:
         """Send a parcel that somebody lacks, or what is known instead; whether to look for the next."""
-        parcel = self.find(stream, key, number)
+        parcel, former = self.find(stream, key, number), self.former(ctx, stream, sender)
         if parcel is not None:
             self.repaired += 1
             self.repaired_own += self.begins(ctx, stream)
             ctx.send(sender, parcel)
-        elif number < stream.base:
+        elif number < (stream.low if former else stream.base):
             self._tell(ctx, key, stream, sender)
             return False
         elif stream.next and number < stream.next:
             if len(stream.wanted) < self.settings.send_window:
                 stream.wanted.setdefault(number, set()).add(sender)
-        elif stream.over or self._ends(ctx, stream):
-            final = stream.over == 2 or (stream.over == 0 and self._stands_in(ctx))
+        elif stream.over or former or self._ends(ctx, stream):
+            final = former or stream.over == 2 or (stream.over == 0 and self._stands_in(ctx))
             ctx.send(sender, Gone(stream.address, key[1], final))
             stream.expect(number, self.settings.send_window * (stream.over == 1))
             return False

@@ -76,6 +76,12 @@ class Sourced(Multicast[S]):
         gone = stream.over or stream.entry not in tree
         return tree.tree.next_hop(here, self.stand_in(tree) if gone else stream.entry)
 
+    def former(self, ctx: Context, stream: Stream, node: str) -> bool:
+        """Whether a node below asks for what it published in an earlier life: it has only what is left here,
+        for towards the source there is only that node itself.
+        """
+        return node == stream.node != stream.entry and self.upstream(ctx, stream) == node
+
     def stand_in(self, tree: Rooted) -> str:
         """Who takes the place of a source that has gone."""
         return tree.root

@@ -218,7 +218,7 @@ class TotalOrder(Reliable[S]):
             stream.begin(number)
             stream.add(kept)
         if stream.next == 0:
-            return False
+            return stream.over == 2  # nobody has anything of it for this node
         if stream.next < number:
             if stream.begun:
                 ctx.gap(key[0])
