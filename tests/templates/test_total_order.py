@@ -183,6 +183,27 @@ def test_places_that_were_told_while_a_member_was_away_are_a_gap_though_none_fol
     assert member.place(("x", 3), first=30) == ([("x", 3)] if teller[0] == f"a/{MARK}a" else [])
 
 
+def test_the_second_of_two_gaps_in_the_order_is_told_too_though_nothing_follows() -> None:
+    """Replay: python benchmarks/proof.py persistent --first 9 --seeds 9"""
+    member = Member()
+    order = f"a/{MARK}a"
+    member.parcel("x", 1)
+    assert member.place(("x", 1), first=10) == [("x", 1)]
+    member.parcel("x", 2)
+    member.template.have(member.ctx, Have(order, 1, 3, 3), "a")
+    member.told = 2
+    assert member.place(("x", 2), first=20) == []
+    member.template.have(member.ctx, Have(order, 1, 9, 8), "a")
+    member.ctx.clear()
+    told = []
+    for _ in range(2):
+        for _ in range(50):  # ten seconds, and laggard is a minute
+            member.template.on_timer(member.ctx, "beat")
+        told.append([each.source for each in member.ctx.effects if isinstance(each, Missed)])
+    assert [(each.stamp.node, each.stamp.sequence) for each in member.ctx.delivered()] == [("x", 2)]
+    assert [each.count("x") for each in told] == [1, 2]
+
+
 def test_who_told_the_order_in_an_earlier_life_says_that_it_is_gone() -> None:
     ctx = FakeContext("a", incarnation=2, neighbours="m")
     template = TotalOrder(TotalOrderSettings())

@@ -260,7 +260,7 @@ class TotalOrder(Reliable[S]):
 
     def _jump(self, ctx: Context, index: int) -> None:
         """Places are missing: whatever they were for is missing too; 0 if nothing that follows is known."""
-        self.next, self._torn = index, 0
+        self.next, self._torn = index, self._torn if self._torn > index > 0 else 0
         for name in sorted({key[0] for key in self.streams if key[0][0] != MARK}):
             ctx.gap(name)
 
