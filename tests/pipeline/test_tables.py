@@ -14,8 +14,6 @@ from .stories import SECOND, Story, told
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.xdist_group("audits")
-
 
 def line(run: str, repaired: bool) -> Story:
     """a publishes 1 and 2+3; b forwards; somebody at c listens, another, who is choosy, hears only 1."""
