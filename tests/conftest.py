@@ -1,13 +1,14 @@
 """Every run of the tests is the same run: hypothesis draws the same examples and never looks at a clock.
 
 Spark starts with the first test that needs it, in one Java for all of them. Where tests run in several
-processes, those that need Spark are two groups with a Java each, which take about as long, and come first.
+processes, those that need Spark are two groups with a Java each, which take about as long, and come first:
+those that audit, which say so (``xdist_group("audits")``), and all others. A Java takes three times as long
+for its first audit as for the next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,17 +38,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests on a cluster come last: a Java has one session at a time, and they end that of the others."""
     for item in items:
-        if _group(item):
+        if _group(item) and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(_group(item)))
     items.sort(key=lambda item: ("cluster" in _fixtures(item), not _group(item), _group(item)))
 
 
 def _group(item: pytest.Item) -> str:
-    """Streams wait more than they work, as a cluster does."""
-    if "spark" not in _fixtures(item):
-        return ""
-    streams = item.path.parent == Path(__file__).parent / "pyspark_gossamer"
-    return "streams" if streams or "cluster" in _fixtures(item) else "spark"
+    said = item.get_closest_marker("xdist_group")
+    if said is not None:
+        return str(said.args[0])
+    return "spark" if "spark" in _fixtures(item) else ""
 
 
 def _fixtures(item: pytest.Item) -> list[str]:

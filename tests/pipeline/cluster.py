@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -15,6 +17,10 @@ import pyspark
 from gossamer.pipeline import java
 
 HOST = "127.0.0.1"
+LEADS, JOINED = b"I have been elected leader", b"Registering worker"
+"""What a master says when it takes workers and applications, and of every worker that it takes."""
+PATIENCE = 120.0
+"""Seconds in which a cluster has started, on any machine."""
 
 
 class Cluster:
@@ -50,28 +56,29 @@ class Cluster:
             process.wait()
 
     def until_it_answers(self) -> None:
-        """Wait for the master; workers are on their way then."""
+        """Wait for the master and all its workers."""
         self._starting.join()
-        assert self._started[0].poll() is None, "the master has ended"
+        self._until_it_said(JOINED, self._workers)
 
     def _start_all(self) -> None:
-        """Workers that come before the master would try again only after ten seconds."""
-        while not self._answers():
-            try:
-                self._started[0].wait(0.05)
-                return
-            except subprocess.TimeoutExpired:
-                continue
-        for number in range(self._workers):
-            work = str(self.folder / f"work{number}")
-            self._start("worker", "Worker", "--cores", "1", "--memory", "1g", "--work-dir", work, self.url)
+        """Workers that come before the master leads would try again only after ten seconds."""
+        with suppress(AssertionError):  # whoever waits is told
+            self._until_it_said(LEADS)
+            for number in range(self._workers):
+                work = str(self.folder / f"work{number}")
+                self._start(
+                    "worker", "Worker", "--cores", "1", "--memory", "1g", "--work-dir", work, self.url
+                )
 
-    def _answers(self) -> bool:
-        try:
-            socket.create_connection((HOST, self._port), timeout=1.0).close()
-        except OSError:
-            return False
-        return True
+    def _until_it_said(self, what: bytes, times: int = 1) -> None:
+        """An open port is not enough: who asks before the master leads waits for 20 s."""
+        end = time.monotonic() + PATIENCE
+        log = self.folder / "master.log"
+        while (said := log.read_bytes()).count(what) < times:
+            told = f"a master that says {what.decode()!r} {times} times, not:\n{said.decode()}"
+            assert self._started[0].poll() is None, f"the master has ended; wanted was {told}"
+            assert time.monotonic() < end, f"after {PATIENCE} s there is not {told}"
+            time.sleep(0.05)
 
     def _start(self, package: str, name: str, *options: str) -> None:
         home = Path(pyspark.__file__).parent

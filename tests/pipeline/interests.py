@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
+import pyarrow as pa
 
 
 def planted(
     listeners: int, threads: int, communities: int, wants: int, noise: float, seed: int = 1
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+) -> tuple[pa.Table, pa.Table]:
     """Who wants what, and who belongs where.
 
     Every community has its share of the threads; a listener draws so many, each with probability ``noise``
@@ -20,10 +20,8 @@ def planted(
     own = community[:, None] * share + dice.integers(share, size=(listeners, wants))
     anywhere = dice.integers(threads, size=(listeners, wants))
     drawn = np.where(dice.random((listeners, wants)) < noise, anywhere, own)
-    interest = pd.DataFrame(
-        {
-            "listener": np.repeat(np.arange(listeners), wants),
-            "thread": np.char.add("t", drawn.ravel().astype(str)),
-        }
-    ).drop_duplicates()
-    return interest, pd.DataFrame({"listener": np.arange(listeners), "community": community})
+    everybody = np.arange(listeners)
+    thread = np.char.add("t", drawn.ravel().astype(str))
+    interest = pa.table({"listener": np.repeat(everybody, wants), "thread": thread})
+    distinct = interest.group_by(interest.column_names, use_threads=False).aggregate([])
+    return distinct, pa.table({"listener": everybody, "community": community})

@@ -17,6 +17,8 @@ from .stories import STORIES, told
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.xdist_group("audits")
+
 Whole = tuple[object, ...]
 
 

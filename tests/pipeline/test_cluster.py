@@ -26,6 +26,8 @@ from .test_auditing import written
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.xdist_group("audits")
+
 SCENARIO = """
 name = "small"
 duration = 2.0

@@ -16,7 +16,7 @@ from .stories import STORIES, Story
 from .test_auditing import written
 from .test_tables import line
 
-pytestmark = pytest.mark.usefixtures("spark")
+pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.xdist_group("audits")]
 
 
 def gossamer(*arguments: object) -> tuple[int, str]:

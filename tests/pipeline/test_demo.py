@@ -14,6 +14,8 @@ from gossamer.cli import demo
 from gossamer.cli.main import app
 from gossamer.core.config import parse
 
+pytestmark = pytest.mark.xdist_group("audits")
+
 
 @pytest.mark.usefixtures("spark")
 def test_the_demo_audits_its_own_traces_and_leaves_a_report(

@@ -106,6 +106,21 @@ def test_another_spark_has_another_archive(tmp_path: Path, monkeypatch: pytest.M
     assert writing(java.archive_flags(real, tmp_path / "cache")) != here
 
 
+def test_a_spark_that_was_installed_again_has_another_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java also checks how old the files are."""
+    real = Java(installed(tmp_path / "java", "17.0.1"), "17.0.1")
+    jars = tmp_path / "pyspark" / "jars"
+    jars.mkdir(parents=True)
+    origin = str(jars.with_name("__init__.py"))
+    monkeypatch.setattr(java, "find_spec", lambda name: ModuleSpec(name, None, origin=origin))
+    before = writing(java.archive_flags(real, tmp_path / "cache"))
+    assert writing(java.archive_flags(real, tmp_path / "cache")) == before
+    os.utime(jars, (1.0, 1.0))
+    assert writing(java.archive_flags(real, tmp_path / "cache")) != before
+
+
 def test_an_archive_still_being_written_is_left_alone(tmp_path: Path) -> None:
     real = Java(installed(tmp_path / "java", "17.0.1"), "17.0.1")
     new = writing(java.archive_flags(real, tmp_path / "cache"))

@@ -51,7 +51,7 @@ async def life(folder: Path, first: int, end: int) -> None:
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """State and traces of a life with twenty events; others may follow."""
+    """State of a life with twenty events; others may follow."""
     folder = tmp_path_factory.mktemp("kept")
     asyncio.run(life(folder, 1, 21))
     return folder
@@ -88,14 +88,18 @@ def test_the_history_of_a_persistent_channel_is_read_and_followed_over_two_lives
     assert follow() == list(range(1, 26))
 
 
+@pytest.mark.xdist_group("audits")
 def test_the_trace_of_a_persistent_channel_is_durable_until_a_delivery_is_taken_out(
-    spark: SparkSession, kept: Path, tmp_path: Path
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    shutil.copytree(kept / "traces", tmp_path, dirs_exist_ok=True)
-    planted = tmp_path / "run=planted"
-    shutil.copytree(tmp_path / f"run={RUN}", planted)
+    for first, end in ((1, 21), (21, 26)):
+        asyncio.run(life(tmp_path, first, end))
+    traces = tmp_path / "traces"
+    planted = traces / "run=planted"
+    shutil.copytree(traces / f"run={RUN}", planted)
     lives = [_without_a_delivery(file) for file in planted.glob("*.parquet")]
-    outcome = audit(spark, survey(str(tmp_path)))
+    assert len(lives) == 2
+    outcome = audit(spark, survey(str(traces)))
     judged = {(each.run, each.promise): (each.judged, each.violations) for each in outcome.verdicts}
     assert (outcome.complete, outcome.code) == (True, 1)
     assert {violations for (run, _), (_, violations) in judged.items() if run == RUN} == {0}

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
-from pyspark.ml.clustering import BisectingKMeans
-from pyspark.ml.feature import CountVectorizerModel
 from pyspark.sql import functions as f
 from pyspark.sql.window import Window
 
@@ -97,6 +95,9 @@ def cluster_listeners(interest: DataFrame, clusters: int, seed: int = 1) -> Data
     Ask for more than there can be communities, twice as many say: clusters are split in two, and a split that
     goes through a community is never mended, so that with none to spare another community stays undivided.
     """
+    from pyspark.ml.clustering import BisectingKMeans  # imports pandas, which nothing else here needs
+    from pyspark.ml.feature import CountVectorizerModel
+
     vocabulary = [row.thread for row in interest.select("thread").distinct().orderBy("thread").collect()]
     context = interest.sparkSession.sparkContext
     model = CountVectorizerModel.from_vocabulary(vocabulary, "threads", "features", binary=True)

@@ -115,9 +115,12 @@ def archive_flags(java: Java, folder: Path) -> list[str]:
 
 
 def _spark() -> str:
-    """Where Spark is: Java takes no archive of classes from another place, even if they are the same."""
+    """Where Spark's classes are, and since when: Java takes no archive of others, even of the same."""
     found = find_spec("pyspark")
-    return str(found.origin) if found else ""
+    if found is None or found.origin is None:
+        return ""
+    jars = Path(found.origin).resolve().with_name("jars")
+    return f"{jars} {jars.stat().st_mtime_ns if jars.exists() else 0}"
 
 
 def _base(java: Java, folder: Path) -> Path | None:

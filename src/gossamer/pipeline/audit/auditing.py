@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, SparkSession, Window
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
 from gossamer.core import trace
 from gossamer.pipeline.audit.catalogue import AUDITS
-from gossamer.pipeline.audit.kernels import BESIDES, DAMAGED, EVENTS, GAP, OPENED, by_kernels
+from gossamer.pipeline.audit.kernels import BESIDES, DAMAGED, ENDED, EVENTS, GAP, OPENED, by_kernels
 from gossamer.pipeline.audit.relations import ask, of, stretched, union
 from gossamer.pipeline.reading import Fault, Survey, rows
 from gossamer.pipeline.schema import VIOLATION
@@ -102,7 +102,9 @@ def audit(spark: SparkSession, traces: Survey, *, plain: bool = False) -> Outcom
     whole = sorted(set(traces.runs) - {fault.run for fault in faults})
     others = [name for name, each in AUDITS.items() if not each.local and name in {p for _, _, p in promised}]
     if whole and others:
-        complete = _held(rows(spark, traces).where(sf.col("run").isin(whole)), traces, whole=True)
+        ends = sorted({row.at for row in said if row.promise == ENDED})
+        asked = _asked_about(rows(spark, traces), ends).where(sf.col("run").isin(whole))
+        complete = _held(asked, traces, whole=True)
         _, more, also = _collected(complete, union(AUDITS[name].query for name in others))
         listed, counted = [*listed, *more], {**counted, **also}
     verdicts = [
@@ -148,25 +150,23 @@ def _held(rows: DataFrame, traces: Survey, whole: bool) -> DataFrame:
     """Rows that are read once for many queries, if they are few: then no row has to move, either."""
     if traces.rows > SMALL:
         return stretched(rows, whole)
-    few = rows.coalesce(1)
-    return stretched(_asked_about(few) if whole else few, whole).localCheckpoint()
+    return stretched(rows.coalesce(1), whole).localCheckpoint()
 
 
-def _asked_about(rows: DataFrame) -> DataFrame:
-    """Rows without control messages: most of a trace, of which queries want only when the run ended."""
-    last = sf.max("at").over(Window.partitionBy("run"))
-    kept = (sf.col("kind") != trace.CONTROL) | (sf.col("at") == sf.col("last"))
-    return rows.withColumn("last", last).where(kept).drop("last")
+def _asked_about(rows: DataFrame, ends: Sequence[int]) -> DataFrame:
+    """Rows without control messages: most of a trace, of which queries want only when a run ended."""
+    return rows.where((sf.col("kind") != trace.CONTROL) | sf.col("at").isin(*ends))
 
 
 def _besides() -> list[str]:
-    """Events, promises and missing rows, in the form of violations."""
+    """Events, ends, promises and missing rows, in the form of violations."""
     published, opened = of(trace.PARCEL, trace.PUBLISHED), of(trace.CHANNEL, trace.OPENED)
     life = "partition by run, node, incarnation order by position"
     jumps = f"(select *, lag(position, 1, 0L) over ({life}) + 1 as wanted from {{rows}})"
     gap = _said(GAP, jumps, node="node", number="position", expected="format_string('row %d', wanted)")
     return [
         f"{_said(EVENTS, number='sum(count)')} where {published} group by run",
+        f"{_said(ENDED, at='max(at)')} group by run",
         f"{_said(OPENED, channel='channel', expected='detail', distinct=True)} where {opened}",
         f"{gap} where position != wanted",
     ]

@@ -11,42 +11,58 @@ from __future__ import annotations
 from gossamer.core import trace
 from gossamer.pipeline.audit.promise import Audit
 from gossamer.pipeline.audit.relations import CHOOSY, GOT, PARCEL, SEAT, deliveries, of, query, violations
-from gossamer.pipeline.audit.total_order import AFTER, CONTRADICTIONS, PLACED, contradictions, noted
+from gossamer.pipeline.audit.total_order import AFTER, CONTRADICTIONS, HIGHEST, contradictions, noted
 
 PROMISE = "durable"
 
 
 def violated() -> str:
     """Logs contradict neither themselves nor what was delivered."""
-    notes = noted("notes", trace.STORED, "concat_ws(' ', node, detail)")
-    stored = noted("stored", trace.STORED, "detail")
-    places = f"places as (select distinct {PARCEL}, one_order, place from stored)"
+    notes = noted(trace.STORED, "concat_ws(' ', node, detail)")
+    places = f"places as (select distinct {PARCEL}, detail as one_order, place from notes)"
+    expected = f"if(missing, format_string('the parcel at place %d too', place), {AFTER})"
     found = [
         *contradictions(PROMISE),
-        violations("placed where place < highest", PROMISE, "first", AFTER),
-        violations("missing", PROMISE, "sequence", "format_string('the parcel at place %d too', place)"),
+        violations("unexcused", PROMISE, "if(missing, sequence, first)", expected),
     ]
-    steps = (deliveries(PROMISE), GOT, notes, CONTRADICTIONS, stored, places, PLACED, _MISSING)
+    steps = (deliveries(PROMISE), GOT, notes, CONTRADICTIONS, places, _OFFERED, _UNEXCUSED)
     return query(*steps, " union all ".join(found))
 
 
+_LOG = f"partition by {SEAT}, one_order"
+_OFFERED = f"""seats as (
+    select distinct {SEAT} from got
+), offered as (
+    select {SEAT}, source, source_incarnation, sequence, one_order, place as offer, first, at, position,
+        count(position) over ({_LOG}, place) = 0 as missing, if(position is null, null, place) as place
+    from places join seats using (run, channel)
+    left join got using ({SEAT}, source, source_incarnation, sequence)
+), compared as (
+    select *, {HIGHEST}, min(place) over ({_LOG}) as low, max(place) over ({_LOG}) as high,
+        max(at) over ({_LOG}) as last
+    from offered)"""
+"""``compared``: every place of a log for every subscription, ``missing`` or with the highest before it.
+
+``low`` and ``high`` are the lowest and the highest that came at all, ``last`` when the last of them came.
+"""
+
 _NODE = "run, node, incarnation, channel, source"
-_MISSING = f"""{CHOOSY}, ranges as (
-    select {SEAT}, one_order, min(place) as low, max(place) as high, max(at) as at
-    from placed left anti join choosy using ({SEAT}) group by {SEAT}, one_order
-), due as (
-    select * from ranges join places using (run, channel, one_order) where place between low and high
-), told as (
-    select distinct {_NODE} from {{rows}} where {of(trace.MEMBER, trace.MISSED)}
+_UNEXCUSED = f"""wrong as (
+    select {SEAT}, source, source_incarnation, sequence, first, missing, highest,
+        offer as place, if(missing, last, at) as at
+    from compared where place < highest or missing and offer between low and high
+), {CHOOSY}, told as (
+    select distinct {_NODE}, true as missing from {{rows}} where {of(trace.MEMBER, trace.MISSED)}
 ), expired as (
-    select distinct {PARCEL}, node, incarnation from {{rows}}
+    select distinct {PARCEL}, node, incarnation, true as missing from {{rows}}
     where {of(trace.PARCEL, trace.DROPPED)} and detail = '{trace.EXPIRED}'
 ), blank as (
-    select {PARCEL} from {{rows}} where {of(trace.PARCEL, trace.PUBLISHED)} and count = 0
-), missing as (
-    select * from due left anti join placed using ({SEAT}, one_order, place)
-    left anti join told using ({_NODE}) left anti join expired using ({PARCEL}, node, incarnation)
-    left anti join blank using ({PARCEL}))"""
-"""Places of a log inside what a subscription got that never came to it."""
+    select {PARCEL}, true as missing from {{rows}} where {of(trace.PARCEL, trace.PUBLISHED)} and count = 0
+), unexcused as (
+    select * from wrong left anti join (select *, true as missing from choosy) using ({SEAT}, missing)
+    left anti join told using ({_NODE}, missing)
+    left anti join expired using ({PARCEL}, node, incarnation, missing)
+    left anti join blank using ({PARCEL}, missing))"""
+"""``unexcused``: places that came after higher ones, and those inside what came that never did."""
 
 AUDIT = Audit(PROMISE, violated())

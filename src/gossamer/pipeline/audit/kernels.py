@@ -1,8 +1,8 @@
 """Runs kernels: over the segments of one writer, and over all writers as Spark tasks without a shuffle.
 
 Every segment is read once for all kernels. What is found besides violations travels in the same rows, under a
-word that no promise has: how many events were published, what channels promise, rows that are missing, files
-that cannot be read.
+word that no promise has: how many events were published, the instant of the last row, what channels promise,
+rows that are missing, files that cannot be read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gossamer.pipeline.schema import TEXTS, VIOLATION, VIOLATIONS
 
 BESIDES = "#"
 """What begins with it is no promise."""
-EVENTS, OPENED, GAP, DAMAGED = "#events", "#opened", "#gap", "#damaged"
+EVENTS, ENDED, OPENED, GAP, DAMAGED = "#events", "#ended", "#opened", "#gap", "#damaged"
 MAX_TASKS = 256
 _TEXTS = [name for name in TEXTS if name in COLUMNS]
 
@@ -51,6 +51,7 @@ class Check:
         known = self.known
         besides: list[tuple[str, list[Found]]] = [
             (EVENTS, [("", "", 0, "", "", 0, known.events, 0, "")]),
+            (ENDED, [("", "", 0, "", "", 0, 0, known.last, "")]),
             (OPENED, [(channel, "", 0, "", "", 0, 0, 0, said) for channel, said in sorted(known.opened)]),
             (
                 GAP,

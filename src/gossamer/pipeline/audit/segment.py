@@ -140,6 +140,8 @@ class Known:
         Channels by promise.
     events
         Events published.
+    last
+        The latest instant.
     gaps
         Rows that are missing: life of a node, the position expected and the one that came.
     """
@@ -149,6 +151,7 @@ class Known:
         self.channels: frozenset[str] = frozenset()
         self.opened: set[tuple[str, str]] = set()
         self.events = 0
+        self.last = 0
         self.gaps: list[tuple[Life, int, int]] = []
         self._choosy: set[tuple[str, int, str, str]] = set()
         self._missed: dict[tuple[str, int, str, str], list[int]] = {}
@@ -158,6 +161,7 @@ class Known:
 
     def take(self, segment: Segment) -> None:
         """Read what a segment says; before any kernel sees it."""
+        self.last = max(self.last, int(segment.numbers("at").max()))
         if trace.PUBLISHED in segment.words("action"):
             published = segment.equal("action", trace.PUBLISHED) & segment.equal("kind", trace.PARCEL)
             self.events += int(segment.numbers("count")[published].sum())

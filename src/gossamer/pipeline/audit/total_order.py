@@ -17,29 +17,28 @@ PROMISE = "total-order"
 def violated() -> str:
     """The stamps agree with each other, and deliveries with the stamps."""
     places = f"places as (select distinct {PARCEL}, one_order, place from notes)"
-    unplaced = f"got left anti join places using ({PARCEL})"
+    placed = f"""placed as (
+        select *, {HIGHEST} from got left join places using ({PARCEL}))"""
+    expected = f"if(place is null, 'a place given by the sequencer', {AFTER})"
     found = [
         *contradictions(PROMISE),
-        violations(unplaced, PROMISE, "first", "'a place given by the sequencer'"),
-        violations("placed where place < highest", PROMISE, "first", AFTER),
+        violations("placed where place is null or place < highest", PROMISE, "first", expected),
     ]
-    notes = noted("notes", trace.ORDERED, "detail")
-    steps = (deliveries(PROMISE), GOT, notes, CONTRADICTIONS, places, PLACED)
+    notes = noted(trace.ORDERED, "detail")
+    steps = (deliveries(PROMISE), GOT, notes, CONTRADICTIONS, places, placed)
     return query(*steps, " union all ".join(found))
 
 
-def noted(name: str, action: str, one_order: str) -> str:
-    """A step to the places that templates noted, on channels that promise something."""
-    return f"""{name} as (
-        select /*+ broadcast(promised) */ {PARCEL}, at, node, incarnation, position, peer,
+def noted(action: str, one_order: str) -> str:
+    """``notes``: the places that templates noted, on channels that promise something."""
+    return f"""notes as (
+        select /*+ broadcast(promised) */ {PARCEL}, at, node, incarnation, position, peer, detail,
             {one_order} as one_order, value as place
         from {{rows}} left semi join promised using (run, channel) where {of(trace.PARCEL, action)})"""
 
 
-PLACED = f"""placed as (
-    select *, max(place) over (partition by {SEAT}, one_order order by position {EARLIER}) as highest
-    from got join places using ({PARCEL}))"""
-"""``placed``: parcels of ``got`` with their own place of ``places`` and the highest before it."""
+HIGHEST = f"max(place) over (partition by {SEAT}, one_order order by position {EARLIER}) as highest"
+"""The highest place that a subscription got before."""
 AFTER = "format_string('place %d after place %d', highest, place)"
 
 _PARCEL = "source, source_incarnation, sequence"
