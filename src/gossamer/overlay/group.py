@@ -190,10 +190,8 @@ class Group:
                 self._again(ctx)
             case "refresh":
                 self._age(ctx)
-                if self._leads or self.joined(ctx):
+                if self._leads or self._members or self.joined(ctx):  # who only passes on says it again too
                     self._flush(ctx)
-                    self._schedule(ctx)
-                elif self._members:
                     self._schedule(ctx)
             case "check":
                 if self._mine and not self.current(ctx):

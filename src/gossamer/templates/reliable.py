@@ -170,8 +170,7 @@ class Reliable(Sourced[S]):
 
     def _tell(self, ctx: Context, key: Key, stream: Stream, neighbour: str) -> None:
         if stream.next:
-            alone = neighbour in stream.expelled or self.former(ctx, stream, neighbour)
-            base = stream.low if alone else stream.base
+            base = self.first(ctx, stream, neighbour)
             ctx.send(neighbour, Have(stream.address, key[1], base, stream.high, stream.dead))
 
     def regrouped(self, ctx: Context) -> None:
@@ -332,7 +331,7 @@ class Reliable(Sourced[S]):
             self.repaired += 1
             self.repaired_own += self.begins(ctx, stream)
             ctx.send(sender, parcel)
-        elif number < (stream.low if former else stream.base):
+        elif number < self.first(ctx, stream, sender):
             self._tell(ctx, key, stream, sender)
             return False
         elif stream.next and number < stream.next:
