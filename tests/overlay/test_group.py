@@ -69,3 +69,22 @@ def test_who_takes_itself_for_a_member_and_is_none_is_told_the_tree_by_who_it_as
     assert not told(LISTENS, root), "who passes it on is a member"
     assert not told(LISTENS, "b9"), "who passes it on need not be one"
     assert told(LISTENS, cut)
+
+
+def test_who_only_passes_requests_on_says_them_again_at_every_refresh() -> None:
+    """Somebody further on took who asked for dead, and it took itself for a member: nobody said it again.
+
+    Replay: python benchmarks/proof.py total-order --first 17 --seeds 17
+    """
+    root, here, member = ranking(channel_id(CHANNEL), ("b1", "b2", "b3"), 3)
+    ctx = FakeContext(here, containers={NODES: alive(root, here, member), LINKS: {}})
+    group = Group(GroupTimes(), lambda ctx: None)
+    group.join(ctx, Join(1, 5, ((member, LISTENS),)), member)
+    group.timer(ctx, "merge")
+    for number in range(2, 5):
+        group.join(ctx, Join(number, 5, ((member, LISTENS),)), member)
+        ctx.clear()
+        group.timer(ctx, "refresh")
+        assert [
+            message.members for to, message in ctx.sent() if isinstance(message, Join) and to == root
+        ] == [((member, LISTENS),)]
