@@ -608,27 +608,6 @@ def test_a_source_that_was_only_not_seen_for_a_while_is_asked_again_once_it_is_i
     assert ("x", Missing("x", 1, ((1, 1),))) in ctx.sent()
 
 
-def test_who_stands_in_for_a_source_that_lives_anew_says_what_is_left_to_who_would_ask_it_in_turn() -> None:
-    """The source keeps nothing of its earlier life, and nobody else what all had: who came late waited.
-
-    Replay: python benchmarks/proof.py total-order --first 13 --seeds 13
-    """
-    ctx = FakeContext("m", neighbours="x")
-    template = Reliable(ReliableSettings())
-    template.on_open(ctx)
-    template.group.update(ctx, TreeUpdate(1, 1, ("m", "x"), (0, 0), (1, 3)), "x")
-    template.have(ctx, Have("x", 1, 1, 0), "x")
-    for number in (1, 2, 3):
-        template.on_parcel(ctx, parcel("x", number), "x")
-    ctx.clear()
-    template.missing(ctx, Missing("x", 1, ((2, 1),)), "x")
-    assert ctx.sent() == [], "it may still come from the source"
-    template.have(ctx, Have("x", 1, 1, 3, True), "x")
-    ctx.clear()
-    template.missing(ctx, Missing("x", 1, ((2, 1),)), "x")
-    assert ctx.sent() == [("x", Have("x", 1, 4, 3, True))]
-
-
 def test_acknowledgements_of_very_many_sources_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
     ctx = FakeContext("m", neighbours="a")
     template = Reliable(ReliableSettings())

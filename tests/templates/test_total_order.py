@@ -221,6 +221,23 @@ def test_a_place_that_is_told_again_changes_nothing() -> None:
     assert member.parcel("x", 2) == [("x", 2)]
 
 
+def test_who_misses_one_parcel_of_a_source_that_lives_anew_waits_for_no_other_of_that_life() -> None:
+    """All had them, so nobody keeps them, and who came late waited for each: ten minutes at full size.
+
+    Replay: python benchmarks/proof.py total-order --first 13 --seeds 13
+    """
+    member = Member()
+    member.place(("x", 1), ("x", 2), ("y", 1), ("x", 3), ("y", 2), first=10)
+    assert member.parcel("x", 2) == member.parcel("y", 1) == member.parcel("y", 2) == []
+    member.template.have(member.ctx, Have("x", 1, 1, 3, True), "a")
+    member.ctx.clear()
+    for _ in range(310):  # a minute, which is what laggard is
+        member.template.on_timer(member.ctx, "beat")
+    delivered = [(each.stamp.node, each.stamp.sequence) for each in member.ctx.delivered()]
+    assert delivered == [("x", 2), ("y", 1), ("y", 2)]
+    assert "x" in [each.source for each in member.ctx.effects if isinstance(each, Missed)]
+
+
 def test_a_newcomer_has_nothing_to_do_with_the_places_before_its_time() -> None:
     """Its parcel had a place that was done and released before it came: nobody waits for it."""
     member = Member()

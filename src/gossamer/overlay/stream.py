@@ -215,6 +215,15 @@ class Stream:
         self.next, self.high = number, max(self.high, number - 1)
         return past
 
+    def miss(self, number: int) -> None:
+        """A number has not come for too long. If the source lives anew, nobody has the others either."""
+        self.skip(number + 1)
+        self.over = 2 if self.dead else self.over
+
+    def lost(self, number: int) -> bool:
+        """Whether a number is not here and never will be: nobody has it, and its source lives anew."""
+        return self.dead and self.over == 2 and number not in self.held
+
     def stop(self) -> list[Parcel]:
         """Nobody has what is missing: the stream ends where it is complete; what lies beyond."""
         self.high, self.over = self.reach, 2

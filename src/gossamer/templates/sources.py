@@ -83,14 +83,9 @@ class Sourced(Multicast[S]):
         return node == stream.node != stream.entry and self.upstream(ctx, stream) == node
 
     def first(self, ctx: Context, stream: Stream, node: str) -> int:
-        """The oldest number that a neighbour can still get: what is left here, if nobody waits for it, or if
-        nobody else has more. Of a source that lives anew, who stands in for it has the last word: whoever is
-        towards the source would ask it in turn. An order goes on from the other seats.
-        """
-        circle = stream.dead and self._stands_in(ctx) and self.upstream(ctx, stream) == node
-        last = (circle or stream.over == 2) and stream.node in stream.path
+        """The oldest number that a neighbour can still get: what is left here, if nobody waits for it."""
         alone = node in stream.expelled or self.former(ctx, stream, node)
-        return stream.low if alone or last else stream.base
+        return stream.low if alone else stream.base
 
     def stand_in(self, tree: Rooted) -> str:
         """Who takes the place of a source that has gone."""

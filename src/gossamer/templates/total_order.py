@@ -219,10 +219,10 @@ class TotalOrder(Reliable[S]):
             stream.add(kept)
         if stream.next == 0:
             return stream.over == 2  # nobody has anything of it for this node
-        if stream.next < number:
+        if stream.next < number + (lost := stream.lost(number)):
             if stream.begun:
                 ctx.gap(key[0])
-            for parcel in stream.skip(number):
+            for parcel in stream.skip(number + lost):
                 ctx.drop(parcel, "without a place")
         super().advance(ctx, stream, sender)
         stream.high = max(stream.high, number)  # it exists: its source may be gone and tell nobody
@@ -253,7 +253,7 @@ class TotalOrder(Reliable[S]):
             entry = place[0]
             stream = self.streams.get(entry.key)
             if stream is not None and stream.next <= entry.sequence:
-                stream.skip(entry.sequence + 1)
+                stream.miss(entry.sequence)
             ctx.gap(entry.key[0])
             self._pass()
         self._go_on(ctx, None)
