@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _group(item) and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(_group(item)))
-    items.sort(key=lambda item: ("cluster" in _fixtures(item), not _group(item), _group(item)))
+    items.sort(key=lambda item: ("far" in _fixtures(item), not _group(item), _group(item)))
 
 
 def _group(item: pytest.Item) -> str:

@@ -17,7 +17,7 @@ from gossamer.core.config import parse
 pytestmark = pytest.mark.xdist_group("audits")
 
 
-@pytest.mark.usefixtures("spark")
+@pytest.mark.usefixtures("cluster", "spark")  # the cluster, for those who come next, starts meanwhile
 def test_the_demo_audits_its_own_traces_and_leaves_a_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
