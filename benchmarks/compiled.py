@@ -29,8 +29,8 @@ COMPILED = {
     "core": "context engine hold instance template tracer tree wire",
     "overlay": "council cut directory fetching group grouptree hello interest keeper leadership linkstate"
     " passing plan post record registry rendezvous roster spanner stream streams vault",
-    "rings": "electing entrance finding joining leaving modes order patience position ring spreading store"
-    " surveying swapping upkeep",
+    "rings": "appetite electing entrance finding joining leaving modes order patience position ring spreading"
+    " store surveying swapping upkeep",
     "simulator": "carrier clock host models tally",
     "templates": "causal loop multicast multiring persistent reliable single_source sources total_order",
 }

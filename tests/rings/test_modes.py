@@ -154,6 +154,47 @@ def test_without_a_primary_link_it_is_requested_at_once_and_then_from_others() -
     assert ctx.sent()[-1] == ("a", Request((id_of(one),)))
 
 
+def test_who_has_announced_a_parcel_is_neither_sent_nor_told_of_it() -> None:
+    ctx, peer = FakeContext("b"), spreading("a", "c", "d", "e")
+    peer.set_mode(SetMode(False), "d")
+    one = parcel("s")
+    for name in "cd":
+        peer.announcement(ctx, Announce((id_of(one),)), name)
+    peer.take(ctx, one, "a")
+    assert ctx.sent() == [("e", one)]
+
+
+def test_a_parcel_that_may_wait_in_a_line_is_no_sign_of_life() -> None:
+    ctx, peer = FakeContext("b"), spreading("a", "c", "d")
+    peer.set_mode(SetMode(False), "d")
+    ctx.now = NANOSECONDS
+    peer.take(ctx, parcel("s"), "a")
+    assert (peer.links["c"].said, peer.links["d"].said) == (0, ctx.now), "announcements are short"
+
+
+def requested(ctx: FakeContext) -> int:
+    return sum(len(item.ids) for _, item in ctx.sent() if isinstance(item, Request))
+
+
+def test_no_more_is_asked_for_at_a_time_than_comes() -> None:
+    ctx, peer = FakeContext("b"), spreading("a", "c")
+    lacking = [parcel("s", sequence, sequence) for sequence in range(1, 31)]
+    peer.announcement(ctx, Announce(tuple(map(id_of, lacking))), "c")
+    ctx.now = ctx.woken()["fetch"]
+    peer.fetch(ctx)
+    assert requested(ctx) == 8
+    for each in lacking[:3]:
+        peer.take(ctx, each, "c")
+    assert requested(ctx) == 8 + 6, "three came, so eleven may be under way; when half are, it asks for more"
+    asked = []
+    while len(asked) < 3:
+        ctx.now = ctx.woken()["fetch"]
+        ctx.clear()
+        peer.fetch(ctx)
+        asked.append(requested(ctx))
+    assert asked == [5, 3, 3], "nothing comes any more"
+
+
 def test_a_congested_neighbour_and_who_stands_behind_it_are_told_and_get_what_they_lack() -> None:
     ctx, peer = FakeContext("b"), spreading("a", "c")
     peer.links["c"].congested = 0

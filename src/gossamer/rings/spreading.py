@@ -7,13 +7,14 @@ word of what came lately on either side: nothing is lost while rings change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from gossamer.core.context import Context
 from gossamer.core.names import nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.seen import Seen
 from gossamer.core.trace import EXPIRED
+from gossamer.rings.appetite import Appetite
 from gossamer.rings.modes import PeerLink
 from gossamer.rings.patience import Patience
 from gossamer.rings.settings import MultiringSettings
@@ -26,14 +27,17 @@ MAX_TRIES = 8
 
 
 class Wanted:
-    """A parcel that was announced and is not here: who has it, when to ask, and how often that was done."""
+    """A parcel that was announced and is not here: who has it, when to ask, how often that was done, and
+    whether an answer may still come.
+    """
 
-    __slots__ = ("due", "since", "sources", "tries")
+    __slots__ = ("due", "since", "sources", "tries", "under_way")
 
     def __init__(self, source: str, since: int, due: int) -> None:
         self.sources = [source]
         self.since, self.due = since, due
         self.tries = 0
+        self.under_way = False
 
 
 class Spreading:
@@ -63,8 +67,10 @@ class Spreading:
         self._patience = Patience(nanoseconds(settings.grace), 2 * self._retry)
         self._recall = nanoseconds(settings.recall)
         self._memory = 4 * nanoseconds(settings.grace)
+        self._appetite = Appetite()
         self._wanted: dict[Id, Wanted] = {}
         self._due: int | None = None
+        self._held = False
         self.new = self.new_bytes = self.old = self.old_bytes = 0
         self.announced = self.requested = self.forgone = 0
 
@@ -80,6 +86,10 @@ class Spreading:
         size = parcel.size
         new = parcel.stamp.node != ctx.node and self.seen.add(parcel.stamp)
         asked = self._wanted.pop(id_of(parcel), None) if self._wanted else None
+        if asked is not None and asked.under_way:
+            self._appetite.came()
+            if self._held and self._appetite.hungry:
+                self.fetch(ctx)
         if asked is None or sender not in asked.sources:
             self._count(ctx, sender, new)
             if not new:
@@ -95,10 +105,13 @@ class Spreading:
             return False
         self.new += 1
         self.new_bytes += size
-        self._pass_on(ctx, parcel, sender)
+        self._pass_on(ctx, parcel, sender, asked.sources if asked is not None else ())
         return True
 
-    def _pass_on(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
+    def _pass_on(
+        self, ctx: Context, parcel: Parcel, sender: str | None, others: Collection[str] = ()
+    ) -> None:
+        """To all neighbours but the sender, and but those who have announced it: they have it."""
         key = self.store.add(parcel, sender, ctx.now)
         links, now = self.links, ctx.now
         if self.plain:
@@ -106,9 +119,9 @@ class Spreading:
             later: list[str] = []
         else:
             at_once, later = self._split(sender)
-        for name in at_once:
-            if name in links:
-                links[name].said = now
+        if others:
+            at_once = [name for name in at_once if name not in others]
+            later = [name for name in later if name not in others]
         ctx.send(at_once, parcel)
         if later:
             self.announced += len(later)
@@ -156,7 +169,6 @@ class Spreading:
         announcement counts as new if the parcel has to be requested: word of it is faster than a parcel, so
         being first does not say which link would bring it first.
         """
-        ask: list[Id] = []
         alone = not any(each.wanted for name, each in self.links.items() if name != sender)
         for key in announce.ids:
             known = self._wanted.get(key)
@@ -168,12 +180,11 @@ class Spreading:
             elif len(self._wanted) < MAX_WANTED:
                 wanted = self._wanted[key] = Wanted(sender, ctx.now, ctx.now + self._wait(ctx))
                 if alone:
-                    ask.append(key)
-                    wanted.tries, wanted.due = 1, ctx.now + self._pause(ctx, 1)
-                    self._count(ctx, sender, True)
-        if ask:
-            self._request(ctx, sender, ask)
-        self._plan(ctx)
+                    wanted.due = ctx.now
+        if alone:
+            self.fetch(ctx)
+        else:
+            self._plan(ctx)
 
     def _wait(self, ctx: Context) -> int:
         """How long a parcel may still come by itself: others forget as fast as this peer does."""
@@ -196,24 +207,31 @@ class Spreading:
 
     def fetch(self, ctx: Context) -> None:
         """Ask for what was announced a while ago and has not come, each time somebody else."""
-        self._due = None
+        self._due, self._held = None, False
+        due = [(key, wanted) for key, wanted in self._wanted.items() if wanted.due <= ctx.now]
+        self._appetite.late(sum(wanted.under_way for _, wanted in due))
         asks: dict[str, list[Id]] = {}
-        for key, wanted in list(self._wanted.items()):
-            if wanted.due > ctx.now:
-                continue
+        for key, wanted in due:
+            wanted.under_way = False
             if wanted.tries >= MAX_TRIES:
                 del self._wanted[key]
                 self.forgone += 1
-                continue
-            source = wanted.sources[wanted.tries % len(wanted.sources)]
-            asks.setdefault(source, []).append(key)
-            if not wanted.tries:
-                self._count(ctx, source, True)
-            wanted.tries += 1
-            wanted.due = ctx.now + self._pause(ctx, wanted.tries)
+            elif self._appetite.room > 0:
+                asks.setdefault(wanted.sources[wanted.tries % len(wanted.sources)], []).append(key)
+                self._ask(ctx, wanted)
+            else:
+                self._held = True
         for name, keys in asks.items():
             self._request(ctx, name, keys)
         self._plan(ctx)
+
+    def _ask(self, ctx: Context, wanted: Wanted) -> None:
+        if not wanted.tries:
+            self._count(ctx, wanted.sources[0], True)
+        self._appetite.under_way += 1
+        wanted.under_way = True
+        wanted.tries += 1
+        wanted.due = ctx.now + self._pause(ctx, wanted.tries)
 
     def _request(self, ctx: Context, name: str, keys: list[Id]) -> None:
         self.requested += len(keys)
@@ -221,8 +239,9 @@ class Spreading:
             ctx.send(name, Request(tuple(keys[start : start + MAX_IDS])))
 
     def _plan(self, ctx: Context) -> None:
+        """Wake when something is to be asked for; what is held waits until answers come, or are late."""
         if self._wanted and self._due is None:
-            self._due = min(wanted.due for wanted in self._wanted.values())
+            self._due = min(each.due for each in self._wanted.values() if each.under_way or not self._held)
             ctx.wake("fetch", max(0, self._due - ctx.now) / 1e9)
 
     def request(self, ctx: Context, request: Request, sender: str) -> None:
