@@ -340,6 +340,20 @@ def test_a_tail_may_be_missing_if_it_could_not_have_come(watched, excuse):
     assert [found for found in ledger.examples if "before the end" in found.expected] == []
 
 
+@pytest.mark.parametrize(("came", "broken"), [(5, 1), (25, 0)])
+def test_who_came_a_moment_ago_may_still_wait_for_what_is_old(watched, came, broken):
+    it, ledger = watched(promises=(GAP_FREE,))
+    parcels = []
+    it.probe.on_parcel = lambda self, ctx, parcel, sender: parcels.append(parcel)
+    three(it)
+    it.world.at(came, lambda: it.world.subscribe("b", "c"))
+    it.world.run(came + 1)
+    ledger.delivered(it.world, "b", 1, "c", 1, parcels[0], (0,))
+    it.world.run(30)
+    ledger.finish(it.world, 10)
+    assert ledger.counts.violations == broken
+
+
 def test_a_loss_that_lets_something_through_is_no_excuse(watched):
     it, ledger = watched(promises=(GAP_FREE,))
     it.world.subscribe("b", "c")
@@ -456,7 +470,7 @@ def causally(steps, remembered=100):
         where, event = ("", step[1:]) if step[0] == "+" else step.split(":")
         source, number = (event[0], 1), int(event[1:])
         if where:
-            seat = seats.setdefault(where, Seat((where, 1, 1), Peers(Criteria()), 0))
+            seat = seats.setdefault(where, Seat((where, 1, 1), Peers(Criteria()), 0, 0))
             said = check.delivered(seat, source, number, seat.mark(source, number))
         else:
             check.published(source, number)

@@ -37,12 +37,13 @@ class Peers:
 
 
 class Seat:
-    """A subscription: who sits there, and what has come."""
+    """A subscription: who sits there, since when, and what has come."""
 
-    __slots__ = ("_base", "_bits", "criteria", "got", "group", "key", "order", "told")
+    __slots__ = ("_base", "_bits", "at", "criteria", "got", "group", "key", "order", "told")
 
-    def __init__(self, key: SeatKey, group: Peers, order: int) -> None:
+    def __init__(self, key: SeatKey, group: Peers, order: int, at: int) -> None:
         self.key = key
+        self.at = at
         self.criteria = group.criteria
         self.group = group
         self.order = order

@@ -174,15 +174,17 @@ class Ledger(Witness):
 
         patience
             Seconds after which, if nothing has gone wrong since, whoever can be reached has what it was
-            promised; None does not look at that.
+            promised; None does not look at that. Who has come since then may still be on its way.
         """
         for name, books in self.channels.items():
             for check in books.checks:
                 found = list(check.ended(books.seats))
                 if patience is not None and world.calm(patience):
-                    tails = books.tails(world.clock.now - nanoseconds(patience))
+                    before = world.clock.now - nanoseconds(patience)
+                    tails = books.tails(before)
+                    seats = [seat for seat in books.seats.values() if seat.at <= before]
                     found += check.settled(
-                        {key: seat for key, seat in books.seats.items() if world.connected(key[0])},
+                        {seat.key: seat for seat in seats if world.connected(seat.key[0])},
                         {source: last for source, last in tails.items() if world.connected(source[0])},
                     )
                     if check.promise == DURABLE:
@@ -216,7 +218,7 @@ class Ledger(Witness):
         group.members += 1
         self._order += 1
         key = (node, life, subscription)
-        books.seats[key] = Seat(key, group, self._order)
+        books.seats[key] = Seat(key, group, self._order, world.clock.now)
 
     def unsubscribed(self, world: World, node: str, life: int, channel: str, subscription: int) -> None:
         self._leave(self.channels[channel], (node, life, subscription))
@@ -348,7 +350,7 @@ class Ledger(Witness):
         here = (channel, node, life)
         seat = self._answers_here.get(here)
         if seat is None:
-            seat = self._answers_here[here] = Seat((node, life, 0), Peers(Criteria()), 0)
+            seat = self._answers_here[here] = Seat((node, life, 0), Peers(Criteria()), 0, 0)
         again = seat.mark(source, number)
         counts = self.channels[channel].counts
         counts.feedback_duplicates += again

@@ -54,9 +54,9 @@ class Check:
     def settled(
         self, seats: Mapping[SeatKey, Seat], tails: Mapping[tuple[str, int], int]
     ) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
-        """As ``ended``, at the end of a run that has calmed down: ``seats`` are the subscriptions that can be
-        reached, ``tails`` the sources that can reach them, each with its last number that is old enough to
-        have come.
+        """As ``ended``, at the end of a run that has calmed down: ``seats`` are the subscriptions that have
+        been there long enough and can be reached, ``tails`` the sources that can reach them, each with its
+        last number that is old enough to have come.
         """
         return ()
 

@@ -178,8 +178,8 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     detection
         Seconds after which neighbours notice a crash.
     patience
-        Seconds after an event, and after the last fault, by which whoever is promised it has it: what is
-        missing then, at the end of the run, is a promise broken.
+        Seconds after an event, after the last fault and after a subscription began, by which whoever is
+        promised the event has it: what is missing then, at the end of the run, is a promise broken.
     monitor
         Whether the nodes of a field run the monitoring services, which find the tree; or a table of their
         settings.
