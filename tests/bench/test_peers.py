@@ -11,7 +11,7 @@ from gossamer.bench import session, systems
 from gossamer.bench.book import DONE, LAST, MARK, PROBE, READY, SEEN, Board, Book, Load
 from gossamer.bench.charts import page
 from gossamer.bench.peers import Plan, Result, compare
-from gossamer.bench.scaling import data_rates, relative, reliability
+from gossamer.bench.scaling import data_rates, relative, reliability, work
 from gossamer.bench.session import Outcome, RoundTrips, Session
 from gossamer.cli.bench import show, told
 from gossamer.core.errors import ConfigError
@@ -80,6 +80,17 @@ def test_scaling_is_relative_to_three_receivers_and_the_mean_of_all_sizes() -> N
     assert relative(rows) == {"gossamer-multiring": [(3, 1.0), (11, 0.75)]}
     assert data_rates(rows, 3) == {"gossamer-multiring": [(10, 10_000.0), (1000, 1_000_000.0)]}
     assert relative(ring(10, 11, 1000, 1.0).rows()) == {}
+
+
+def test_work_is_processor_time_per_delivered_message_relative_to_three_receivers(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    plan = Plan(("gossamer-multiring",), sizes=(10,), receivers=(3, 11))
+    result = Result(plan, ring(10, 3, 1100, 1.0).outcomes | ring(10, 11, 200, 1.0).outcomes)
+    assert work(result.rows(), 11) == {"gossamer-multiring": [(10, pytest.approx(1.5))]}
+    assert work(ring(10, 11, 1000, 1.0).rows(), 11) == {}
+    show(result, result.rows())
+    assert "1.50" in capsys.readouterr().out
 
 
 def test_reliability_is_what_arrived_of_what_was_sent_to_all() -> None:

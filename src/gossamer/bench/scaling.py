@@ -1,4 +1,4 @@
-"""What the size of the group does to a system: rates relative to three receivers, and what arrives.
+"""What the size of the group does to a system: rates and work relative to three receivers, and what arrives.
 
 The figures of the seed's sixth chapter (004, 6.2.3.2, 6.2.4.3 and 6.2.4.4).
 """
@@ -26,6 +26,18 @@ def relative(rows: list[Row], base: int = BASE) -> Points:
         if compared and receivers >= base:
             ratios[system, receivers].append(rate / compared)
     return _points({key: statistics.mean(own) for key, own in ratios.items()})
+
+
+def work(rows: list[Row], receivers: int, base: int = BASE) -> Points:
+    """Processor time per delivered message by size, relative to that with the base: what a hop costs."""
+    costs = {(row.system, row.size, row.receivers): row.cpu for row in rows}
+    return _points(
+        {
+            (system, size): cost / compared
+            for (system, size, number), cost in costs.items()
+            if number == receivers and cost and (compared := costs.get((system, size, base)))
+        }
+    )
 
 
 def reliability(result: Result) -> Points:

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from gossamer.bench.peers import RECEIVERS, SIZES, Plan, Result, Row, compare
+from gossamer.bench.scaling import BASE, work
 from gossamer.cli.audit import pipeline
 from gossamer.cli.node import Json
 from gossamer.cli.session import until_stopped
@@ -138,6 +139,15 @@ def show(result: Result, rows: list[Row]) -> None:
         title = f"messages/s per receiver (× fastest peer) · {to}"
         console.print(_table(title, result, found, receivers, _rate))
         console.print(_table(f"processor µs per delivered message · {to}", result, found, receivers, _cpu))
+    most = max(result.plan.receivers)
+    if most > BASE and (ratios := work(rows, most)):
+        table = Table("system", title=f"work per delivered message · {most} receivers relative to {BASE}")
+        for size in result.plan.sizes:
+            table.add_column(f"{size} B", justify="right")
+        for name, points in ratios.items():
+            own = dict(points)
+            table.add_row(name, *(f"{own[size]:.2f}" if size in own else "–" for size in result.plan.sizes))
+        console.print(table)
     if result.calls:
         table = Table("system", title="round trip of 100 bytes, µs")
         for name in ("p50", "p99", "calls"):
