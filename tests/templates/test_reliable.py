@@ -608,6 +608,35 @@ def test_a_source_that_was_only_not_seen_for_a_while_is_asked_again_once_it_is_i
     assert ("x", Missing("x", 1, ((1, 1),))) in ctx.sent()
 
 
+def test_what_a_source_that_lives_anew_has_forgotten_is_asked_of_who_stands_in_for_it() -> None:
+    """It would only ask back: somebody who came late waited ten minutes for every number.
+
+    Replay: python benchmarks/proof.py persistent --first 20 --seeds 20
+    """
+    ctx = FakeContext("m", neighbours="axc")
+    template = Reliable(ReliableSettings())
+    template.on_open(ctx)
+    tree = TreeUpdate(1, 1, ("a", "m", "x", "c"), (0, 0, 1, 1), (3, 3, 3, 3))
+    template.group.update(ctx, tree, "a")
+    template.have(ctx, Have("x", 1, 1, 2), "x")
+    for number in (1, 2):
+        template.on_parcel(ctx, parcel("x", number), "x")
+    template.acks(ctx, Acks(1, 1, (("x", 1, 2, 2),)), "a")
+    template.acks(ctx, Acks(1, 1, (("x", 1, 2, 2),)), "c")
+    assert not template.streams["x", 1].held
+    asked = Missing("x", 1, ((1, 1),))
+    for life, whom in ((1, ["x"]), (2, ["x", "a"])):
+        template.have(ctx, Have("x", life, 1, 0), "x")
+        template.missing(ctx, asked, "c")
+        ctx.clear()
+        for _ in range(6):
+            template.on_timer(ctx, "beat")
+        assert list(dict.fromkeys(to for to, item in ctx.sent() if item == asked)) == whom
+    found = parcel("x", 1)
+    template.on_parcel(ctx, found, "a")
+    assert ("c", found) in ctx.sent()
+
+
 def test_acknowledgements_of_very_many_sources_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
     ctx = FakeContext("m", neighbours="a")
     template = Reliable(ReliableSettings())

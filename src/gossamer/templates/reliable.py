@@ -229,6 +229,7 @@ class Reliable(Sourced[S]):
             numbers = stream.missing(self._time, self._repair, MAX_ASKED)
             if numbers or not (stream.next or stream.over == 2):
                 ctx.send(above, Missing(stream.address, key[1], ranges(numbers)))
+            self._seek(ctx, key, stream, [each for each in numbers if each < stream.next])
         elif stream.over == 1 and not stream.idle and self._ends(ctx, stream):
             self._give_up(ctx, key, stream)
         silent, laggards = stream.overdue(self._time, self._reminder, self._laggard)
@@ -240,6 +241,16 @@ class Reliable(Sourced[S]):
         lacks = not stream.next and stream.over < 2
         wanting = lacks or stream.next <= stream.high or stream.waiting or stream.expelled
         return bool(wanting) or self.lost(ctx)
+
+    def _seek(self, ctx: Context, key: Key, stream: Stream, numbers: list[int]) -> None:
+        """What others lack of a source that lives anew: it has nothing of it left, but may come to ask for it
+        here. If anybody has it, that is who stands in.
+        """
+        tree = self.group.tree
+        if numbers and tree is not None and ctx.node in tree and (stream.dead or self.streams.anew(key)):
+            hop = tree.tree.next_hop(ctx.node, self.stand_in(tree))
+            if hop not in (None, self.upstream(ctx, stream)):
+                ctx.send(hop, Missing(stream.address, key[1], ranges(numbers)))
 
     def _acknowledge(self, ctx: Context, keys: Iterable[Key], reminded: bool = False) -> None:
         """One message per neighbour for all the sources behind it; who is reminded answers in any case."""
