@@ -141,13 +141,9 @@ def show(result: Result, rows: list[Row]) -> None:
         console.print(_table(f"processor µs per delivered message · {to}", result, found, receivers, _cpu))
     most = max(result.plan.receivers)
     if most > BASE and (ratios := work(rows, most)):
-        table = Table("system", title=f"work per delivered message · {most} receivers relative to {BASE}")
-        for size in result.plan.sizes:
-            table.add_column(f"{size} B", justify="right")
-        for name, points in ratios.items():
-            own = dict(points)
-            table.add_row(name, *(f"{own[size]:.2f}" if size in own else "–" for size in result.plan.sizes))
-        console.print(table)
+        title = f"work per delivered message · {most} receivers relative to {BASE}"
+        text = {(name, size): f"{ratio:.2f}" for name, points in ratios.items() for size, ratio in points}
+        console.print(_table(title, result, found, most, lambda row: text.get((row.system, row.size), "–")))
     if result.calls:
         table = Table("system", title="round trip of 100 bytes, µs")
         for name in ("p50", "p99", "calls"):
