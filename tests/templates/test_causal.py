@@ -408,15 +408,29 @@ def test_a_dependency_that_never_comes_is_given_up_and_if_it_comes_then_it_is_dr
     assert not lone.template.floor
     _beats(lone, 60.0)
     assert lone.template.floor == {("z", 1): 3}
-    lone.template.cut(lone.ctx, Cut((("a", 1, 1), ("z", 1, 3))), "x")
-    assert lone.delivered == [("a", 1)]
     lone.gets("z", 2)
     lone.gets("z", 3)
     lone.gets("z", 4)
-    assert lone.delivered == [("a", 1)], "it does not know yet what the third depended on"
-    lone.template.cut(lone.ctx, Cut((("a", 1, 1), ("z", 1, 4))), "x")
+    assert lone.delivered == [], "it does not know yet what the third depended on"
+    lone.template.cut(lone.ctx, Cut((("a", 1, 1), ("z", 1, 3))), "x")
     assert lone.delivered == [("a", 1), ("z", 4)]
     assert [reason for _, reason in lone.ctx.dropped()] == ["before the cut"] * 2
+
+
+def test_who_did_without_a_parcel_tells_no_cut_that_has_what_names_it_and_not_itself() -> None:
+    """What a neighbour had passed before a says all that z's third depended on."""
+    lone = Lone(patience=5.0)
+    lone.gets("z", 1)
+    lone.gets("a", 1, ("z", 3))
+    _beats(lone, 64.0)
+    lone.template.ask_cut(lone.ctx, AskCut((("z", 1, 3),)), "x")
+    lone.template.cut(lone.ctx, Cut((("a", 1, 1), ("z", 1, 3))), "x")
+    lone.template.ask_cut(lone.ctx, AskCut((("a", 1, 1),)), "x")
+    (answer,) = [what for _, what in lone.ctx.sent() if isinstance(what, Cut)]
+    assert sorted(answer.positions) == [("a", 1, 1), ("z", 1, 3)]
+    for number in (2, 3, 4):
+        lone.gets("z", number)
+    assert lone.delivered == [("z", 1), ("a", 1), ("z", 4)]
 
 
 def test_one_answer_of_a_neighbour_is_enough_for_all_that_it_had_passed() -> None:

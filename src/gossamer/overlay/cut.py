@@ -93,6 +93,14 @@ def passed(streams: Streams, floor: dict[Key, int], unexplained: dict[Key, int])
     return cut
 
 
+def explain(unexplained: dict[Key, int], floor: dict[Key, int], key: Key, number: int) -> None:
+    """All that a source's parcels up to a number depend on has passed here."""
+    if key in unexplained:
+        unexplained[key] = max(number + 1, unexplained[key])
+        if number >= floor.get(key, 0):
+            del unexplained[key]
+
+
 def remember(known: dict[Key, V], key: Key, value: V) -> None:
     """Set a value; of too many the one longest unchanged is forgotten."""
     known.pop(key, None)

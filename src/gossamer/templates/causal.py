@@ -33,7 +33,7 @@ from gossamer.core.control import on
 from gossamer.core.names import last, nanoseconds
 from gossamer.core.parcel import MAX_DEPENDS, Depend, Parcel
 from gossamer.core.template import AT_MOST_ONCE, CAUSAL, GAP_FREE
-from gossamer.overlay.cut import AskCut, Cut, Puzzle, Wait, passed, remember
+from gossamer.overlay.cut import AskCut, Cut, Puzzle, Wait, explain, passed, remember
 from gossamer.overlay.stream import Key, Stream
 from gossamer.overlay.streamwords import Have
 from gossamer.templates.multicast import on_backbone
@@ -113,7 +113,10 @@ class Causal(Reliable[S]):
         if ready:
             self._waits.pop(source, None)
         if ready and source in self._puzzles:
-            remember(self._solutions, source, self._puzzles.pop(source))
+            puzzle = self._puzzles.pop(source)
+            remember(self._solutions, source, puzzle)
+            for node, life, number in puzzle.reasons:
+                explain(self._unexplained, self.floor, (node, life), number)
             if parcel.stamp.sequence > self.floor.get(source, 0):
                 self._unexplained.pop(source, None)
         return ready
@@ -331,10 +334,7 @@ class Causal(Reliable[S]):
     def _reached(self) -> None:
         """All that is in the cut has passed: nothing in it depends on anything else."""
         for key, number in self._cut.items():
-            if key in self._unexplained:
-                self._unexplained[key] = max(number + 1, self._unexplained[key])
-                if number >= self.floor.get(key, 0):
-                    del self._unexplained[key]
+            explain(self._unexplained, self.floor, key, number)
         self._beginning.clear()
         self._cut.clear()
 
