@@ -73,7 +73,7 @@ def test_planted_communities_are_found_and_their_indexes_are_fewer_per_listener(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clusters, "ITERATIONS", 2)  # enough for so few listeners
-    wants, known = planted(listeners=300, threads=80, communities=4, wants=10, noise=0.1)
+    wants, known = planted(listeners=120, threads=42, communities=3, wants=10, noise=0.1)
     found: list[DataFrame] = []
 
     def clustered(*given: Any) -> DataFrame:
@@ -82,9 +82,9 @@ def test_planted_communities_are_found_and_their_indexes_are_fewer_per_listener(
 
     monkeypatch.setattr(clusters, "cluster_listeners", clustered)
     # with no more clusters than communities, one split through a community costs a fifth of the purity
-    first, *above = hierarchy(spark.createDataFrame(wants), indexes=8, fanout=3)
+    first, *above = hierarchy(spark.createDataFrame(wants), indexes=6, fanout=3)
     assert purity(found[0], spark.createDataFrame(known)) >= 0.85
-    assert first.cost.threads == 80
+    assert first.cost.threads == 42
     assert first.cost.per_listener < 0.7 * first.random.per_listener
     assert first.cost.bytes_per_listener < 0.7 * first.random.bytes_per_listener
     assert [level.number for level in above] == [2]

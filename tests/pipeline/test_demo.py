@@ -33,3 +33,4 @@ def test_the_demo_audits_its_own_traces_and_leaves_a_report(
     page = Path(told["report"]).read_text()
     for run in demo.RUNS:
         assert f"<h2>Run {run}</h2>" in page
+    assert page.count("<svg") == 4 * len(demo.RUNS)

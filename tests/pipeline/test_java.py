@@ -139,3 +139,21 @@ def test_an_archive_that_was_cut_short_is_thrown_away(tmp_path: Path) -> None:
     torn.write_bytes(bytes(4096))
     assert not using(java.archive_flags(real, tmp_path / "cache"))
     assert not torn.exists()
+
+
+def test_only_the_archives_used_last_are_kept(tmp_path: Path) -> None:
+    """Each has two hundred megabytes, and every environment that Spark was ever installed in its own."""
+    real = Java(installed(tmp_path / "java", "17.0.1"), "17.0.1")
+    new = writing(java.archive_flags(real, tmp_path / "cache"))
+    mine = new.with_suffix("")
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    others = [new.with_name(f"classes-17-{number}.jsa") for number in range(5)]
+    left = new.with_name(f"classes-17-5.jsa.new.{gone.pid}")
+    half = new.with_name(f"classes-17-6.jsa.new.{os.getpid()}")
+    for age, file in enumerate([mine, half, left, *others]):
+        file.write_bytes(b"\xa8\xba\x0b\xf0 classes")
+        os.utime(file, (age, age))
+    assert using(java.archive_flags(real, tmp_path / "cache"))
+    assert {file for file in new.parent.glob("classes-*") if file != half} == {mine, *others[2:]}
+    assert half.exists(), "it is still being written"

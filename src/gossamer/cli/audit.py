@@ -69,9 +69,9 @@ def report(
 
         page, _ = make(spark, look)
     out.write_text(page)
-    Console(highlight=False).print(
-        f"{out}: {len(page) // 1024} KiB, {len(look.runs)} runs, {look.rows} rows", soft_wrap=True
-    )
+    runs = "1 run" if len(look.runs) == 1 else f"{len(look.runs)} runs"
+    said = f"{out}: {len(page) // 1024} KiB, {runs}, {look.rows} rows"
+    Console(highlight=False).print(said, soft_wrap=True)
 
 
 def watch(

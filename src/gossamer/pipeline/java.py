@@ -5,7 +5,8 @@ a machine without Java works too. Spark is given a small ``bin/java`` of ours in
 drops flags for what some Javas do not have, which would not start or print warnings.
 
 The first session leaves an archive of the classes it loaded in a cache folder, written by Java when it
-ends; later sessions map that file instead of reading two hundred jars.
+ends; later sessions map that file instead of reading two hundred jars. Each Java and each place that Spark is
+installed in has its own, and only the few used last are kept.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from hashlib import blake2b
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -46,6 +48,8 @@ done
 exec "{java}" "$@"
 """
 _NEW = ".new"
+_KEPT = 4
+"""Archives; each has two hundred megabytes."""
 
 
 class Java(msgspec.Struct, frozen=True):
@@ -107,7 +111,9 @@ def archive_flags(java: Java, folder: Path) -> list[str]:
     ready = folder / f"classes-{java.version}-{made_of}.jsa"
     base = _base(java, folder)
     quiet = ["-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr"]
-    if _adopted(ready):
+    adopted = _adopted(ready)
+    _tidy(folder)
+    if adopted:
         both = f"{base}{os.pathsep}{ready}" if base else ready
         return [*quiet, f"-XX:SharedArchiveFile={both}"]
     own = [f"-XX:SharedArchiveFile={base}"] if base else []
@@ -151,7 +157,18 @@ def _adopted(ready: Path) -> bool:
             new.replace(ready)
         else:
             new.unlink()
+    if ready.exists():
+        ready.touch()
     return ready.exists()
+
+
+def _tidy(folder: Path) -> None:
+    """Throw away archives that were not used lately; other sessions may be doing so, too."""
+    with suppress(FileNotFoundError):
+        there = sorted(folder.glob("classes-*.jsa*"), key=lambda file: -file.stat().st_mtime_ns)
+        for old in there[_KEPT:]:
+            if old.suffix == ".jsa" or not _alive(int(old.suffix[1:])):
+                old.unlink()
 
 
 def _candidates(environ: Mapping[str, str], places: Iterable[str]) -> Iterator[Java]:
