@@ -20,6 +20,7 @@ def pictures() -> ModuleType:
 def test_a_picture_of_nothing_and_of_much_can_be_drawn(pictures: ModuleType) -> None:
     assert pictures.topology({}, {}).startswith("<svg")
     assert pictures.over_time({}, "x").startswith("<svg")
+    assert "x" * 99 in pictures.over_time({"x" * 99: [(0.0, 1.0), (1.0, 2.0)]}, "x")
     many = {(f"n{n}", f"n{n // 3}"): float(n) for n in range(1, 100)}
     drawn = pictures.topology({**many, ("x", "y"): 1.0}, {"lonely": 2.0})
     assert drawn.count("<path") > 100

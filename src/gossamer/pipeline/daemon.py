@@ -28,7 +28,6 @@ def prepare() -> bool:
     if not os.path.isdir(_THREADS):
         return False
     os.environ.update(WITHOUT_THREADS)
-    import pandas  # type: ignore[import-untyped]  # noqa: F401
     import pyarrow.compute
     import pyarrow.parquet  # noqa: F401
     import pyspark.worker  # noqa: F401

@@ -65,7 +65,7 @@ def topology(links: Mapping[tuple[str, str], float], loads: Mapping[str, float])
 def distribution(samples: Series, label: str) -> str:
     """Which share of deliveries came within how much time: points of value and share."""
     with rc_context(STYLE):
-        figure, axes = _axes()
+        axes = _axes(samples)
         for (name, points), colour in zip(_few(samples), COLOURS, strict=False):
             axes.plot([x for x, _ in points], [y for _, y in points], color=colour, label=name, lw=1.6)
         axes.set_xlabel(label)
@@ -73,35 +73,41 @@ def distribution(samples: Series, label: str) -> str:
         axes.set_ylim(0, 1.02)
         if any(x > 0 for points in samples.values() for x, _ in points):
             axes.set_xscale("log")
-        return _finished(figure, axes, samples)
+        return _finished(axes, samples)
 
 
 def over_time(lines: Series, label: str) -> str:
     """Something per second, over seconds since the beginning of the run."""
     with rc_context(STYLE):
-        figure, axes = _axes()
+        axes = _axes(lines)
         for (name, points), colour in zip(_few(lines), COLOURS, strict=False):
             axes.plot([x for x, _ in points], [y for _, y in points], color=colour, label=name, lw=1.3)
         axes.set_xlabel("seconds since the beginning")
         axes.set_ylabel(label)
         axes.set_ylim(bottom=0)
-        return _finished(figure, axes, lines)
+        return _finished(axes, lines)
 
 
-def _axes() -> tuple[Figure, Any]:
-    figure = Figure(figsize=(6.2, 2.9), layout="constrained")
-    return figure, figure.add_subplot()
+def _axes(lines: Series) -> Any:
+    """Room for a legend on the right by the length of its names: to measure them takes as long as to draw."""
+    width, height = 6.2, 2.9
+    named = max((len(name) for name, _ in _few(lines)), default=0)
+    legend = min(0.6 * width, 0.55 + 0.065 * max(named, len(_said(lines)))) if lines else 0.1
+    return Figure(figsize=(width, height)).add_axes((0.7 / width, 0.16, 1 - (0.7 + legend) / width, 0.79))
 
 
-def _finished(figure: Figure, axes: Any, lines: Series) -> str:
+def _finished(axes: Any, lines: Series) -> str:
     axes.grid(True, color="#e6e8eb", lw=0.7)
     axes.set_axisbelow(True)
     if lines:
-        more = f"busiest {MAX_LINES} of {len(lines)}" if len(lines) > MAX_LINES else ""
-        figure.legend(
-            loc="outside right upper", frameon=False, fontsize=8, title=more or None, title_fontsize=8
-        )
-    return svg(figure)
+        beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.3}
+        axes.legend(frameon=False, fontsize=8, title=_said(lines) or None, title_fontsize=8, **beside)
+    return svg(axes.figure)
+
+
+def _said(lines: Series) -> str:
+    """Above a legend that does not have all of them."""
+    return f"busiest {MAX_LINES} of {len(lines)}" if len(lines) > MAX_LINES else ""
 
 
 def _few(lines: Series) -> list[tuple[str, Sequence[tuple[float, float]]]]:
