@@ -157,8 +157,8 @@ def _adopted(ready: Path) -> bool:
             new.replace(ready)
         else:
             new.unlink()
-    if ready.exists():
-        ready.touch()
+    with suppress(FileNotFoundError):
+        os.utime(ready)
     return ready.exists()
 
 
