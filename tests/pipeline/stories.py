@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from random import Random
 
 import pyarrow as pa
 
@@ -267,6 +268,48 @@ def flawless() -> Story:
     story.answer("c", trace.PUBLISHED, "c", 1, 2, "a")
     return story.answer("a", trace.DELIVERED, "c", 1, 2)
 
+
+def noise(seed: int) -> Story:
+    """Anything may happen, and does: what is found here, nobody knows beforehand."""
+    draw = Random(seed)
+    promises = ["at-most-once", "exactly-once", "gap-free", "causal", "total-order", "durable"]
+    story = begin(f"noise-{seed}", " ".join(draw.sample(promises, 4)))
+    if seed % 2:
+        story.subscribed("b", "Criteria(('price', '>', 5),)", 2)
+    for _ in range(60):
+        _something(story, draw)
+    return story
+
+
+def _something(story: Story, draw: Random) -> None:
+    node, source, peer = draw.choice("abc"), draw.choice("ab"), draw.choice("abc")
+    number, count, place = draw.randint(1, 5), draw.randint(0, 2), draw.randint(1, 4)
+    match draw.randrange(11):
+        case 0:
+            story.published(source, number, count)
+        case 1:
+            story.delivered(node, source, number, count, to=draw.randint(1, 2))
+        case 2:
+            story.delivered(node, source, number, until=draw.choice((0, story.now)))
+        case 3:
+            story.sent(node, peer, source, number)
+        case 4:
+            story.received(node, peer, source, number)
+        case 5:
+            story.dropped(node, source, number, peer, draw.choice(("x", trace.EXPIRED)))
+        case 6:
+            story.missed(node, source)
+        case 7:
+            story.noted(node, trace.ORDERED, place, source, number)
+        case 8:
+            story.noted(node, trace.STORED, place, source, number)
+        case 9:
+            story.answer(node, trace.PUBLISHED, source, number, draw.randint(1, 2), peer)
+        case _:
+            story.answer(node, trace.DELIVERED, source, number, draw.randint(1, 2))
+
+
+NOISE = [noise(seed) for seed in range(20)]
 
 STORIES = {
     story.run: story

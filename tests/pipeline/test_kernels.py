@@ -5,15 +5,17 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.pipeline.audit.catalogue import AUDITS
-from gossamer.pipeline.audit.kernels import EVENTS, GAP, OPENED, check
+from gossamer.pipeline.audit.kernels import EVENTS, GAP, OPENED, check, check_whole
+from gossamer.pipeline.audit.segment import Segment
 from gossamer.pipeline.audit.spans import Spans
 
-from .stories import SECOND, STORIES, Finding, Story, begin
+from .stories import NOISE, SECOND, STORIES, Finding, Story, begin
 
 LOCAL = [name for name, audit in AUDITS.items() if audit.local]
 
@@ -32,8 +34,18 @@ def cut(table: pa.Table, places: list[int]) -> list[pa.Table]:
 @pytest.mark.parametrize("name", STORIES)
 def test_kernels_find_what_was_planted_and_nothing_else(name: str) -> None:
     story = STORIES[name]
-    expected = sorted(each for each in story.found if each[0] in LOCAL)
-    assert findings(check(name, [story.table()], LOCAL)) == expected
+    said = [check(name, [story.table()], LOCAL), check_whole(name, [Segment(story.table())])]
+    assert findings(pa.concat_tables(said)) == sorted(story.found)
+
+
+def test_a_whole_run_may_be_in_many_segments_of_many_writers() -> None:
+    for story in [*STORIES.values(), *NOISE]:
+        table = story.table()
+        by_node = [table.filter(pc.field("node") == node) for node in sorted(set(table["node"].to_pylist()))]
+        halves = [part for each in by_node for part in cut(each, [len(each) // 2]) if len(part)]
+        assert findings(check_whole(story.run, map(Segment, halves))) == findings(
+            check_whole(story.run, [Segment(table)])
+        )
 
 
 WHOLE = {name: findings(check(name, [story.table()], LOCAL)) for name, story in STORIES.items()}

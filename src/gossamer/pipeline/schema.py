@@ -33,6 +33,9 @@ VIOLATION = pa.schema(
 )
 """A promise that was broken: which, where, by what, when, and what should have been."""
 
+Found = tuple[str, str, int, str, str, int, int, int, str]
+"""The same without run and promise."""
+
 VIOLATIONS = ", ".join(
     f"{field.name} {'string' if field.type == pa.string() else 'bigint'}" for field in VIOLATION
 )

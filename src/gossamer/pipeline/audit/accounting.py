@@ -9,9 +9,14 @@ network makes are no violation.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
+
 from gossamer.core import trace
 from gossamer.pipeline.audit.promise import Audit
 from gossamer.pipeline.audit.relations import PARCEL, of, query, violations
+from gossamer.pipeline.audit.whole import Parcel, Row, Whole
+from gossamer.pipeline.schema import Found
 
 PROMISE = "accounting"
 IN_FLIGHT = 10 * 10**9
@@ -59,4 +64,41 @@ _ENDS = f"""parcels as (
 ), made_up as (select {PARCEL}, seen.* from parcels where not published)"""
 """Per parcel: whether it was published, if it was delivered."""
 
-AUDIT = Audit(PROMISE, violated(), always=True)
+
+def broken(run: Whole) -> Iterator[Found]:
+    """The same, of all rows of a run."""
+    links: dict[_Way, dict[str, Row]] = defaultdict(dict)
+    for kind in (trace.PARCEL, trace.FEEDBACK):
+        for row in sorted(run.of(kind, trace.SENT, trace.RECEIVED, trace.DROPPED)):
+            if row.peer and not row.channel.startswith("#"):
+                for way in _ways(row):
+                    links[way].setdefault(row.action, row)
+    vanishing = run.ended - IN_FLIGHT if run.ended < trace.WALL_CLOCK else 0
+    for (*_, sender, receiver), seen in links.items():
+        sent, received = seen.get(trace.SENT), seen.get(trace.RECEIVED)
+        if sent is None:
+            if received is not None:
+                yield received.found(received.first, f"sent by {sender}")
+        elif received is None and trace.DROPPED not in seen and sent.at < vanishing:
+            yield sent.found(sent.first, f"received by {receiver}, or dropped")
+    published = {row.parcel for row in run.of(trace.PARCEL, trace.PUBLISHED)}
+    made_up: dict[Parcel, Row] = {}
+    for row in sorted(run.of(trace.PARCEL, trace.DELIVERED)):
+        if row.parcel not in published:
+            made_up.setdefault(row.parcel, row)
+    for row in made_up.values():
+        yield row.found(row.first, f"published by {row.source}")
+
+
+_Way = tuple[Parcel, int, str, str, str]
+"""Parcel, number of its first event, kind, sender and receiver."""
+
+
+def _ways(row: Row) -> list[_Way]:
+    """What was dropped may have been on its way in either direction."""
+    onward = (row.parcel, row.first, row.kind, row.node, row.peer)
+    back = (row.parcel, row.first, row.kind, row.peer, row.node)
+    return {trace.SENT: [onward], trace.RECEIVED: [back]}.get(row.action, [onward, back])
+
+
+AUDIT = Audit(PROMISE, violated(), whole=broken, always=True)

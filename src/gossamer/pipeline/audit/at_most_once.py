@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.pipeline.audit.promise import Audit, Found
+from gossamer.pipeline.audit.promise import Audit
 from gossamer.pipeline.audit.relations import STREAM, deliveries, query, violations
 from gossamer.pipeline.audit.segment import Known, Segment
 from gossamer.pipeline.audit.spans import Coverage
+from gossamer.pipeline.schema import Found
 
 PROMISE = "at-most-once"
 EXPECTED = "delivered once to this subscription"

@@ -11,7 +11,16 @@ from pyspark.sql import functions as sf
 
 from gossamer.core import trace
 from gossamer.pipeline.audit.catalogue import AUDITS
-from gossamer.pipeline.audit.kernels import BESIDES, DAMAGED, ENDED, EVENTS, GAP, OPENED, by_kernels
+from gossamer.pipeline.audit.kernels import (
+    BESIDES,
+    DAMAGED,
+    ENDED,
+    EVENTS,
+    GAP,
+    OPENED,
+    by_kernels,
+    by_runs,
+)
 from gossamer.pipeline.audit.relations import ask, of, stretched, union
 from gossamer.pipeline.reading import Fault, Survey, rows
 from gossamer.pipeline.schema import VIOLATION
@@ -92,16 +101,18 @@ def audit(spark: SparkSession, traces: Survey, *, plain: bool = False) -> Outcom
         Use the queries also where there are kernels; the outcome is the same.
     """
     local = [name for name, each in AUDITS.items() if each.local]
+    few = not plain and traces.rows <= SMALL
     if plain:
         text = union([*(AUDITS[name].query for name in local), *_besides()])
         said, listed, counted = _collected(_held(rows(spark, traces), traces, whole=False), text)
     else:
-        said, listed, counted = _collected(by_kernels(spark, traces, local), "select * from {rows}")
+        looked = by_runs(spark, traces) if few else by_kernels(spark, traces, local)
+        said, listed, counted = _collected(looked, "select * from {rows}")
     faults = (*traces.faults, *_faults(said))
     promised = _promised(said)
     whole = sorted(set(traces.runs) - {fault.run for fault in faults})
     others = [name for name, each in AUDITS.items() if not each.local and name in {p for _, _, p in promised}]
-    if whole and others:
+    if whole and others and not few:
         ends = sorted({row.at for row in said if row.promise == ENDED})
         asked = _asked_about(rows(spark, traces), ends).where(sf.col("run").isin(whole))
         complete = _held(asked, traces, whole=True)

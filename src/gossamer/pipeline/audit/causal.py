@@ -6,9 +6,13 @@ subscription gets at all are compared: what never came did not come too late.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from gossamer.core import trace
 from gossamer.pipeline.audit.promise import Audit
 from gossamer.pipeline.audit.relations import EARLIER, GOT, PARCEL, SEAT, deliveries, of, query, violations
+from gossamer.pipeline.audit.whole import Parcel, Row, Whole, got
+from gossamer.pipeline.schema import Found
 
 PROMISE = "causal"
 
@@ -36,4 +40,40 @@ def violated() -> str:
     return query(deliveries(PROMISE), GOT, past, wrong, violations("wrong", PROMISE, "first", expected))
 
 
-AUDIT = Audit(PROMISE, violated())
+def broken(run: Whole) -> Iterator[Found]:
+    """The same, of all rows of a run."""
+    given, channels = run.given(PROMISE), run.promising(PROMISE)
+    published = [row for row in run.of(trace.PARCEL, trace.PUBLISHED) if row.channel in channels]
+    pasts: dict[_Publisher, dict[Parcel, tuple[int, bool]]] = {_where(row): {} for row in published}
+    for row in [*published, *given]:
+        past = pasts.get(_where(row))
+        if past is not None:
+            since, own = past.get(row.parcel, (row.position, False))
+            past[row.parcel] = (min(since, row.position), own or row.action == trace.PUBLISHED)
+    seats = got(given)
+    for where, past in pasts.items():
+        in_order = sorted((since, parcel, own) for parcel, (since, own) in past.items())
+        for seat, parcels in seats.items():
+            if seat[2] == where[0]:
+                yield from _early((parcels[parcel], own) for _, parcel, own in in_order if parcel in parcels)
+
+
+def _early(rows: Iterable[tuple[Row, bool]]) -> Iterator[Found]:
+    """Deliveries of what one publisher published, in its order, that came before what it had seen earlier."""
+    latest: Row | None = None
+    for row, own in rows:
+        if latest is None or row.position > latest.position:
+            latest = row
+        elif own:
+            yield row.found(row.first, f"number {latest.first} of {latest.source} first")
+
+
+_Publisher = tuple[str, str, int]
+"""Channel, node, incarnation."""
+
+
+def _where(row: Row) -> _Publisher:
+    return (row.channel, row.node, row.incarnation)
+
+
+AUDIT = Audit(PROMISE, violated(), whole=broken)

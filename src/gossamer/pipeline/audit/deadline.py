@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.pipeline.audit.promise import Audit, Found
+from gossamer.pipeline.audit.promise import Audit
 from gossamer.pipeline.audit.relations import deliveries, query, violations
 from gossamer.pipeline.audit.segment import STREAM, Known, Segment
+from gossamer.pipeline.schema import Found
 
 PROMISE = "deadline"
 

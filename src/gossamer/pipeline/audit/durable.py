@@ -8,10 +8,22 @@ or what a subscription was told of as missing is not asked for.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
 from gossamer.core import trace
 from gossamer.pipeline.audit.promise import Audit
 from gossamer.pipeline.audit.relations import CHOOSY, GOT, PARCEL, SEAT, deliveries, of, query, violations
-from gossamer.pipeline.audit.total_order import AFTER, CONTRADICTIONS, HIGHEST, contradictions, noted
+from gossamer.pipeline.audit.total_order import (
+    AFTER,
+    CONTRADICTIONS,
+    HIGHEST,
+    contradicting,
+    contradictions,
+    noted,
+)
+from gossamer.pipeline.audit.whole import Parcel, Row, Seat, Whole, got
+from gossamer.pipeline.schema import Found
 
 PROMISE = "durable"
 
@@ -65,4 +77,69 @@ _UNEXCUSED = f"""wrong as (
     left anti join blank using ({PARCEL}, missing))"""
 """``unexcused``: places that came after higher ones, and those inside what came that never did."""
 
-AUDIT = Audit(PROMISE, violated())
+
+def broken(run: Whole) -> Iterator[Found]:
+    """The same, of all rows of a run."""
+    channels = run.promising(PROMISE)
+    notes = [row for row in run.of(trace.PARCEL, trace.STORED) if row.channel in channels]
+    yield from contradicting((f"{row.node} {row.detail}", row) for row in notes)
+    logs: dict[tuple[str, str], set[tuple[int, Parcel]]] = defaultdict(set)
+    for row in notes:
+        logs[row.channel, row.detail].add((row.value, row.parcel))
+    excused = _Excused(run)
+    for seat, parcels in got(run.given(PROMISE)).items():
+        for (channel, _), log in logs.items():
+            if channel == seat[2]:
+                came = [(place, parcels[parcel]) for place, parcel in log if parcel in parcels]
+                yield from _back(came)
+                for place, parcel in _missing(log, {place for place, _ in came}):
+                    if not excused(seat, parcel):
+                        last = max(row.at for _, row in came)
+                        yield _never(seat, parcel, last, f"the parcel at place {place} too")
+
+
+def _back(came: Iterable[tuple[int, Row]]) -> Iterator[Found]:
+    """Places that came after higher ones."""
+    high = 0
+    for place, row in sorted(came, key=lambda each: (each[1].position, each[0])):
+        if place < high:
+            yield row.found(row.first, f"place {high} after place {place}")
+        high = max(high, place)
+
+
+def _missing(log: Iterable[tuple[int, Parcel]], came: set[int]) -> list[tuple[int, Parcel]]:
+    """What is between the lowest and the highest place that came, and did not."""
+    low, high = min(came, default=0), max(came, default=0)
+    return [(place, parcel) for place, parcel in log if low < place < high and place not in came]
+
+
+def _never(seat: Seat, parcel: Parcel, at: int, expected: str) -> Found:
+    node, incarnation, channel, peer = seat
+    _, source, life, sequence = parcel
+    return (channel, node, incarnation, peer, source, life, sequence, at, expected)
+
+
+class _Excused:
+    """Whether a subscription need not get a parcel."""
+
+    def __init__(self, run: Whole) -> None:
+        missed, dropped = run.of(trace.MEMBER, trace.MISSED), run.of(trace.PARCEL, trace.DROPPED)
+        published = run.of(trace.PARCEL, trace.PUBLISHED)
+        self._choosy = run.choosy()
+        self._told = {(row.node, row.incarnation, row.channel, row.source) for row in missed}
+        self._expired = {
+            (row.node, row.incarnation, row.parcel) for row in dropped if row.detail == trace.EXPIRED
+        }
+        self._blank = {row.parcel for row in published if row.count == 0}
+
+    def __call__(self, seat: Seat, parcel: Parcel) -> bool:
+        node, incarnation, channel, _ = seat
+        return (
+            seat in self._choosy
+            or (node, incarnation, channel, parcel[1]) in self._told
+            or (node, incarnation, parcel) in self._expired
+            or parcel in self._blank
+        )
+
+
+AUDIT = Audit(PROMISE, violated(), whole=broken)

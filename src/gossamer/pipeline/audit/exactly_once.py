@@ -8,9 +8,10 @@ not asked about holes, nor is one whose trace has holes itself.
 from __future__ import annotations
 
 from gossamer.pipeline.audit.at_most_once import AtMostOnce, repeated
-from gossamer.pipeline.audit.promise import Audit, Found
+from gossamer.pipeline.audit.promise import Audit
 from gossamer.pipeline.audit.relations import CHOOSY, EARLIER, SEAT, STREAM, query, violations
 from gossamer.pipeline.audit.segment import Known
+from gossamer.pipeline.schema import Found
 
 PROMISE = "exactly-once"
 

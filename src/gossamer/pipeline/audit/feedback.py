@@ -5,9 +5,14 @@ Checked on every channel. An answer that never arrives is a loss, not a violatio
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
+
 from gossamer.core import trace
 from gossamer.pipeline.audit.promise import Audit
 from gossamer.pipeline.audit.relations import of, query, violations
+from gossamer.pipeline.audit.whole import Row, Whole
+from gossamer.pipeline.schema import Found
 
 PROMISE = "feedback"
 _ANSWER = "run, channel, source, source_incarnation, first"
@@ -35,4 +40,28 @@ def violated() -> str:
     return query(steps, " union all ".join(found))
 
 
-AUDIT = Audit(PROMISE, violated(), always=True)
+def broken(run: Whole) -> Iterator[Found]:
+    """The same, of all rows of a run."""
+    answers: dict[_Answer, list[Row]] = defaultdict(list)
+    for row in run.of(trace.FEEDBACK, trace.PUBLISHED):
+        answers[_answer(row)].append(row)
+    handed: set[_Answer] = set()
+    for row in sorted(run.of(trace.FEEDBACK, trace.DELIVERED)):
+        if _answer(row) in handed:
+            yield row.found(row.first, "handed over once")
+        handed.add(_answer(row))
+        if _answer(row) not in answers:
+            yield row.found(row.first, "an answer that was given")
+        for given in answers.get(_answer(row), ()):
+            if (row.node, row.value) != (given.peer, given.value):
+                yield row.found(row.first, f"handed to {given.peer} as an answer to its number {given.value}")
+
+
+_Answer = tuple[str, str, int, int]
+
+
+def _answer(row: Row) -> _Answer:
+    return (row.channel, row.source, row.source_incarnation, row.first)
+
+
+AUDIT = Audit(PROMISE, violated(), whole=broken, always=True)

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.pipeline.audit.promise import Audit, Found
+from gossamer.pipeline.audit.promise import Audit
 from gossamer.pipeline.audit.relations import EXCUSED, STREAM, deliveries, query, violations
 from gossamer.pipeline.audit.segment import STREAM as STREAM_COLUMNS
 from gossamer.pipeline.audit.segment import Known, Segment
+from gossamer.pipeline.schema import Found
 
 PROMISE = "gap-free"
 

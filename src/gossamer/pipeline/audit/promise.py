@@ -2,7 +2,8 @@
 
 The query is plain SQL (see ``relations``): rows in, violations out. A kernel says the same from the segments
 of one writer in order, without a shuffle: it is told of each segment once and keeps what it must remember.
-Where there are both, they find the very same violations.
+A promise that needs rows of several nodes has one over whole runs instead, for those that are small. Kernel
+and query find the very same violations.
 
 An audit that is ``local`` needs no rows of other nodes; it can be held even where traces are not whole, as
 far as they go. The others are only asked about runs that are complete.
@@ -10,15 +11,14 @@ far as they go. The others are only asked about runs that are complete.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import msgspec
 
 from gossamer.pipeline.audit.segment import Known, Segment
-
-Found = tuple[str, str, int, str, str, int, int, int, str]
-"""Channel, node, incarnation, subscription, source, its incarnation, number, instant, and the expectation."""
+from gossamer.pipeline.audit.whole import Whole
+from gossamer.pipeline.schema import Found
 
 
 class Kernel(Protocol):
@@ -40,6 +40,8 @@ class Audit(msgspec.Struct, frozen=True):
         Selects violations of ``{rows}``.
     kernel
         Makes a kernel; None if the promise needs rows of several nodes.
+    whole
+        Violations in a run; None if there is a kernel.
     always
         Whether it is checked on every channel, promised or not.
     """
@@ -47,6 +49,7 @@ class Audit(msgspec.Struct, frozen=True):
     promise: str
     query: str
     kernel: Callable[[], Kernel] | None = None
+    whole: Callable[[Whole], Iterable[Found]] | None = None
     always: bool = False
 
     @property

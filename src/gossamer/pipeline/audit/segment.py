@@ -55,6 +55,12 @@ class Segment:
         found: Numbers = np.asarray(chunk)
         return found
 
+    def column(self, name: str) -> list[Any]:
+        """All values of a column, as Python knows them."""
+        return (
+            [self._alike[name]] * self.rows if name in self._alike else self._table.column(name).to_pylist()
+        )
+
     def codes(self, name: str) -> npt.NDArray[Any]:
         """A column as small numbers, each standing for one of ``words``."""
         if name not in self._codes:

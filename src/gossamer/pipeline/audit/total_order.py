@@ -7,9 +7,14 @@ grow. Where a channel began a new order, each is looked at by itself.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
 from gossamer.core import trace
 from gossamer.pipeline.audit.promise import Audit
 from gossamer.pipeline.audit.relations import EARLIER, GOT, PARCEL, SEAT, deliveries, of, query, violations
+from gossamer.pipeline.audit.whole import Parcel, Row, Whole, got
+from gossamer.pipeline.schema import Found
 
 PROMISE = "total-order"
 
@@ -37,7 +42,7 @@ def noted(action: str, one_order: str) -> str:
         from {{rows}} left semi join promised using (run, channel) where {of(trace.PARCEL, action)})"""
 
 
-HIGHEST = f"max(place) over (partition by {SEAT}, one_order order by position {EARLIER}) as highest"
+HIGHEST = f"max(place) over (partition by {SEAT}, one_order order by position, place {EARLIER}) as highest"
 """The highest place that a subscription got before."""
 AFTER = "format_string('place %d after place %d', highest, place)"
 
@@ -61,4 +66,39 @@ def contradictions(promise: str) -> list[str]:
     ]
 
 
-AUDIT = Audit(PROMISE, violated())
+def broken(run: Whole) -> Iterator[Found]:
+    """The same, of all rows of a run."""
+    channels = run.promising(PROMISE)
+    notes = [row for row in run.of(trace.PARCEL, trace.ORDERED) if row.channel in channels]
+    yield from contradicting((row.detail, row) for row in notes)
+    places: dict[Parcel, set[tuple[int, str]]] = defaultdict(set)
+    for row in notes:
+        places[row.parcel].add((row.value, row.detail))
+    for parcels in got(run.given(PROMISE)).values():
+        highest: dict[str, int] = {}
+        for parcel, row in parcels.items():
+            if parcel not in places:
+                yield row.found(row.first, "a place given by the sequencer")
+            for place, one_order in sorted(places.get(parcel, ())):
+                high = highest.get(one_order, place)
+                if place < high:
+                    yield row.found(row.first, f"place {high} after place {place}")
+                highest[one_order] = max(high, place)
+
+
+def contradicting(notes: Iterable[tuple[str, Row]]) -> Iterator[Found]:
+    """Contradictions of notes, each of which is about one order."""
+    places: dict[tuple[str, str, int], list[Row]] = defaultdict(list)
+    parcels: dict[tuple[str, Parcel], list[Row]] = defaultdict(list)
+    for one_order, row in notes:
+        places[one_order, row.channel, row.value].append(row)
+        parcels[one_order, row.parcel].append(row)
+    for rows in places.values():
+        if len({row.parcel for row in rows}) > 1:
+            yield max(rows).found(max(rows).sequence, f"one parcel at place {rows[0].value}")
+    for rows in parcels.values():
+        if len({row.value for row in rows}) > 1:
+            yield max(rows).found(rows[0].sequence, "one place for this parcel")
+
+
+AUDIT = Audit(PROMISE, violated(), whole=broken)
