@@ -276,14 +276,14 @@ def noise(seed: int) -> Story:
     story = begin(f"noise-{seed}", " ".join(draw.sample(promises, 4)))
     if seed % 2:
         story.subscribed("b", "Criteria(('price', '>', 5),)", 2)
-    for _ in range(60):
+    for _ in range(150):
         _something(story, draw)
     return story
 
 
 def _something(story: Story, draw: Random) -> None:
     node, source, peer = draw.choice("abc"), draw.choice("ab"), draw.choice("abc")
-    number, count, place = draw.randint(1, 5), draw.randint(0, 2), draw.randint(1, 4)
+    number, count, place = draw.randint(1, 9), draw.randint(0, 2), draw.randint(1, 9)
     match draw.randrange(11):
         case 0:
             story.published(source, number, count)
@@ -309,7 +309,7 @@ def _something(story: Story, draw: Random) -> None:
             story.answer(node, trace.DELIVERED, source, number, draw.randint(1, 2))
 
 
-NOISE = [noise(seed) for seed in range(20)]
+NOISE = [noise(seed) for seed in range(6)]
 
 STORIES = {
     story.run: story

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame
 
+from gossamer.pipeline.audit import auditing
+from gossamer.pipeline.audit.auditing import Outcome, audit
 from gossamer.pipeline.audit.catalogue import AUDITS
 from gossamer.pipeline.audit.kernels import check, check_whole
-from gossamer.pipeline.audit.relations import ask, stretched, union
 from gossamer.pipeline.audit.segment import Segment
+from gossamer.pipeline.reading import Survey, survey
 from gossamer.pipeline.schema import VIOLATION
 
-from .stories import NOISE, STORIES, told
+from .stories import NOISE, STORIES
+from .test_auditing import torn, written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,17 +28,46 @@ Whole = tuple[object, ...]
 
 
 @pytest.fixture(scope="module")
-def planted(spark: SparkSession) -> DataFrame:
-    rows = spark.createDataFrame(told([*STORIES.values(), *NOISE])).coalesce(1)
-    return stretched(rows, whole=True).localCheckpoint()
+def traces(tmp_path_factory: pytest.TempPathFactory) -> Survey:
+    """All stories, some noise, and a run of which rows are missing."""
+    folder = tmp_path_factory.mktemp("stories")
+    for story in [*STORIES.values(), *NOISE]:
+        written(folder, story, segment=100)
+    torn(folder, "torn")
+    return survey(str(folder))
 
 
 @pytest.fixture(scope="module")
-def found(planted: DataFrame) -> dict[str, list[Whole]]:
-    """Violations by promise: all queries in one job, over all stories and noise together."""
-    rows = sorted(map(tuple, ask(planted, union(audit.query for audit in AUDITS.values())).collect()))
+def plain(spark: SparkSession, traces: Survey) -> Outcome:
+    """What all queries say of them, in two jobs."""
+    return audit(spark, traces, plain=True)
+
+
+@pytest.fixture(scope="module")
+def found(plain: Outcome) -> dict[str, list[Whole]]:
+    """Violations by promise."""
+    assert len(plain.violations) == plain.total
+    rows = sorted(map(msgspec.structs.astuple, plain.violations))
     place = VIOLATION.get_field_index("promise")
     return {name: [row for row in rows if row[place] == name] for name in AUDITS}
+
+
+def test_few_rows_are_looked_at_run_by_run_with_the_same_outcome(
+    spark: SparkSession, traces: Survey, plain: Outcome
+) -> None:
+    outcome = audit(spark, traces)
+    assert outcome.faults
+    assert outcome == plain
+
+
+def test_many_rows_are_looked_at_writer_by_writer_and_then_by_queries_with_the_same_outcome(
+    spark: SparkSession, traces: Survey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = traces.only(["gap", "answers", "books", "torn"])
+    few = audit(spark, some)
+    monkeypatch.setattr(auditing, "FEW", 0)
+    assert audit(spark, some) == few
+    assert {each.run for each in few.violations} == {"gap", "answers", "books"}
 
 
 @pytest.mark.parametrize("promise", AUDITS)

@@ -103,13 +103,6 @@ def test_report_writes_one_page_with_everything_in_it_that_fetches_nothing(tmp_p
     assert "<script" not in page
 
 
-def test_watch_tells_what_is_there_as_json(tmp_path: Path) -> None:
-    written(tmp_path, STORIES["gap"])
-    code, said = gossamer("watch", tmp_path, "--once", "--json")
-    told = json.loads(said.splitlines()[-1])
-    assert (code, told["rows"], len(told["violations"])) == (0, 13, 3)
-
-
 def test_a_folder_without_traces_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no traces"):
         gossamer("audit", tmp_path)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from typer.testing import CliRunner
 
+from gossamer.cli.main import app
 from gossamer.core.errors import ConfigError
 from gossamer.pipeline.live import Follower, State, watch
 from gossamer.traces.writer import TraceWriter
 
 from .stories import STORIES
+from .test_auditing import written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +45,13 @@ def test_cards_and_violations_grow_with_the_segments(spark: SparkSession, tmp_pa
     card = follower.state.cards["gap", "news"]
     assert (card.published, card.delivered, card.violations) == (3, 5, 3)
     assert follower.state.gaps == 0
+
+
+def test_the_command_tells_what_is_there_as_json(spark: SparkSession, tmp_path: Path) -> None:
+    written(tmp_path, STORIES["gap"])
+    done = CliRunner().invoke(app, ["watch", str(tmp_path), "--once", "--json"], catch_exceptions=False)
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert (done.exit_code, told["rows"], len(told["violations"])) == (0, 13, 3)
 
 
 def test_a_folder_that_is_not_there_is_said_so(spark: SparkSession, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("spark")  # where pictures are drawn for reports
+pytestmark = pytest.mark.xdist_group("audits")  # where pictures are drawn for reports
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,8 @@ from .stories import SECOND, Story, told
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.xdist_group("audits")  # reports are made of the same tables
+
 
 def line(run: str, repaired: bool) -> Story:
     """a publishes 1 and 2+3; b forwards; somebody at c listens, another, who is choosy, hears only 1."""

@@ -105,5 +105,7 @@ def test_processes_of_a_query_die_and_every_event_arrives_once(
             with suppress(StreamingQueryException):
                 query.awaitTermination()
         until(lambda: ended(started(station)))
-        heard = Counter(int(payload) for _, payload in station.heard())
-    assert heard == Counter(range(1, EVENTS + 1))
+        heard = station.heard()
+    assert Counter(int(payload) for _, payload in heard) == Counter(range(1, EVENTS + 1))
+    assert len({query for (query, *_), _ in heard}) == 1, "the same query, whoever goes on with it"
+    assert {batch for (_, batch, *_), _ in heard} == set(range(EVENTS // ROWS))

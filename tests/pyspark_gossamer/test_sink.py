@@ -158,27 +158,6 @@ def test_the_manifest_is_in_the_checkpoint_if_nobody_says_where(tmp_path: Path) 
 # with Spark
 
 
-def test_a_query_publishes_what_it_reads(spark: SparkSession, station: Station, tmp_path: Path) -> None:
-    folder = folder_of(tmp_path)
-    with Log(folder) as log:
-        log.append(Source().parcels(10, events=5))
-        events = spark.readStream.format("gossamer").option("maxRows", "30").load(str(folder))
-        query = (
-            events.select("payload")
-            .writeStream.format("gossamer")
-            .option("address", station.address)
-            .option("channel", CHANNEL)
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-    heard = station.heard()
-    assert sorted(int(payload) for _, payload in heard) == list(range(1, 51))
-    assert {name[0] for name, _ in heard} == {str(query.id)}
-    assert {name[1] for name, _ in heard} == {0, 1}
-
-
 def test_once_drops_what_a_sink_repeated_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
     folder = folder_of(tmp_path)
     named = {"spark_query": "q", "spark_batch": 0, "spark_partition": 0}

@@ -196,26 +196,3 @@ def test_traces_are_what_the_writer_wrote(spark: SparkSession, tmp_path: Path) -
     assert [row.asDict() for row in rows.drop("run").orderBy("node", "position").collect()] == sorted(
         want, key=lambda row: (row["node"], row["position"])
     )
-
-
-def test_a_stream_goes_on_from_its_checkpoint(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
-    def follow() -> list[int]:
-        events = spark.readStream.format("gossamer").option("maxRows", "30").load(str(folder))
-        query = (
-            events.writeStream.format("parquet")
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
-            .start(str(tmp_path / "out"))
-        )
-        query.awaitTermination()
-        sizes = [progress["numInputRows"] for progress in query.recentProgress]
-        assert max(sizes) <= 30
-        return numbers(spark.read.parquet(str(tmp_path / "out")))
-
-    with Log(folder) as log:
-        parcels = Source()
-        log.append(parcels.parcels(15, events=3))
-        assert follow() == list(range(1, 46))
-        log.seal()
-        log.append(parcels.parcels(5, events=3))
-        assert follow() == list(range(1, 61))

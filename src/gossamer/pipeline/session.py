@@ -95,7 +95,10 @@ def _started(master: str, name: str, quick: bool, settings: dict[str, str]) -> S
     if SparkSession.getActiveSession() is None:
         _prepare(master, settings, quick)
     builder = SparkSession.builder.master(master).appName(name)
-    return _got(builder, {**_SETTINGS, **(_SMALL if quick else {}), **settings}, master)
+    found = _got(builder, {**_SETTINGS, **(_SMALL if quick else {}), **settings}, master)
+    if quick:  # else Spark looks through the stack for every step of every plan, a twentieth of its time
+        found.sparkContext.setLocalProperty("callSite.long", name)
+    return found
 
 
 def _prepare(master: str, settings: dict[str, str], quick: bool) -> None:

@@ -29,6 +29,8 @@ MAX_LISTED = 1000
 """Violations that an outcome lists; all are counted."""
 SMALL = 200_000
 """Rows up to which one task is faster than many."""
+FEW = 200_000
+"""Rows up to which whole runs are looked at by kernels: a process has them all as objects."""
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -101,7 +103,7 @@ def audit(spark: SparkSession, traces: Survey, *, plain: bool = False) -> Outcom
         Use the queries also where there are kernels; the outcome is the same.
     """
     local = [name for name, each in AUDITS.items() if each.local]
-    few = not plain and traces.rows <= SMALL
+    few = not plain and traces.rows <= FEW
     if plain:
         text = union([*(AUDITS[name].query for name in local), *_besides()])
         said, listed, counted = _collected(_held(rows(spark, traces), traces, whole=False), text)

@@ -25,6 +25,8 @@ BESIDES = "#"
 """What begins with it is no promise."""
 EVENTS, ENDED, OPENED, GAP, DAMAGED = "#events", "#ended", "#opened", "#gap", "#damaged"
 MAX_TASKS = 256
+TASK_ROWS = 20_000
+"""A task with fewer takes no longer than Spark needs to hand it out."""
 _WHOLE = tuple({*COLUMNS, *ROW})
 _TEXTS = [name for name in TEXTS if name in _WHOLE]
 _LOCAL = [name for name, each in AUDITS.items() if each.local]
@@ -114,7 +116,7 @@ def _spread(
     spark: SparkSession, works: list[tuple[Writer, ...]], looked: Callable[[Sequence[Writer]], _Tables]
 ) -> DataFrame:
     """Looks at writers in tasks that take about as long."""
-    tasks = min(MAX_TASKS, len(works))
+    tasks = min(MAX_TASKS, len(works), 1 + sum(map(_rows, works)) // TASK_ROWS)
     shares: list[list[tuple[Writer, ...]]] = [[] for _ in range(tasks)]
     loads = [0] * tasks
     for load, work in sorted(((_rows(work), work) for work in works), key=lambda each: -each[0]):
