@@ -12,7 +12,7 @@ print(daemon.prepare(), *(name in sys.modules for name in sys.argv[1:]))
 threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
 print(daemon.prepare())
 """
-NEEDED = ("pyspark.worker", "pyarrow.parquet", "gossamer.pipeline.audit.kernels")
+NEEDED = ("pyspark.worker", "pyarrow.parquet", "pandas", "gossamer.pipeline.audit.kernels")
 
 
 def test_everything_is_imported_and_no_thread_was_started_by_it_and_with_one_nothing_is_forked_by_us() -> (

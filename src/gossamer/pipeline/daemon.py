@@ -29,12 +29,13 @@ def prepare() -> bool:
         return False
     os.environ.update(WITHOUT_THREADS)
     import pyarrow.compute
-    import pyarrow.parquet  # noqa: F401
+    import pyarrow.parquet
     import pyspark.worker  # noqa: F401
 
     import gossamer.pipeline.audit.kernels
     import gossamer.pipeline.simulations  # noqa: F401
 
+    pyarrow.array([])  # imports pandas, if there is one, as soon as it makes or shows any array
     gc.collect()
     gc.freeze()  # workers look for garbage after every task, but not among what was there before them
     return len(os.listdir(_THREADS)) == 1
