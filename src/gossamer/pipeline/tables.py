@@ -5,7 +5,7 @@ Times are nanoseconds as in the trace, and those between nodes of a live run are
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from gossamer.core import trace
@@ -78,23 +78,8 @@ def scorecard(rows: DataFrame) -> DataFrame:
     change of latency from one delivery of a stream to its next. ``repairs`` are sendings of a parcel over a
     link beyond the first.
     """
-    keys = ["run", "channel"]
     named = rows.where(~sf.col("channel").startswith("#"))
-    opened = of(named, trace.CHANNEL, trace.OPENED).groupBy(*keys)
-    parts = [
-        opened.agg(sf.first(sf.split("detail", " ")[0]).alias("template")),
-        of(named, trace.PARCEL, trace.PUBLISHED).groupBy(*keys).agg(sf.sum("count").alias("published")),
-        _due(named),
-        _given(named),
-        _latencies(named),
-        _traffic(named),
-    ]
-    cards = parts[0]
-    for part in parts[1:]:
-        cards = cards.join(part, keys, "left")
-    numbers = [name for name, kind in cards.dtypes if kind == "bigint"]
-    ratio = sf.when(sf.col("expected") > 0, sf.col("in_time") / sf.col("expected"))
-    return cards.fillna(0, numbers).withColumn("delivery_ratio", ratio).drop("in_time")
+    return relations.ask(named, relations.query(_KEPT, _SEATS, _DUE, _GIVEN, _CARDS))
 
 
 def node_load(rows: DataFrame, bucket: float | Column = 1.0) -> DataFrame:
@@ -129,16 +114,8 @@ def membership(rows: DataFrame) -> DataFrame:
 
     Who never unsubscribed was there until the last row of that life of its node.
     """
-    lives = rows.groupBy("run", "node", "incarnation").agg(sf.max("at").alias("last"))
-    changes = of(rows, trace.MEMBER, trace.SUBSCRIBED, trace.UNSUBSCRIBED)
-    came, left = _when(trace.SUBSCRIBED), _when(trace.UNSUBSCRIBED)
-    seats = changes.groupBy(*SEAT).agg(
-        sf.min(sf.when(came, sf.col("at"))).alias("since"),
-        sf.max(sf.when(left, sf.col("at"))).alias("left"),
-        sf.max(sf.when(came, sf.col("detail"))).alias("criteria"),
-    )
-    found = seats.join(lives, ["run", "node", "incarnation"]).withColumn("until", sf.coalesce("left", "last"))
-    return found.drop("last").withColumnRenamed("peer", "subscription")
+    found = relations.ask(rows, relations.query(_SEATS, "select * from seats"))
+    return found.withColumnRenamed("peer", "subscription")
 
 
 def compare(rows: DataFrame, run_a: str, run_b: str) -> DataFrame:
@@ -202,77 +179,75 @@ def _path() -> Column:
     return sf.aggregate(sf.sequence(sf.lit(1), sf.lit(MAX_HOPS)), begin, step)
 
 
-def _due(rows: DataFrame) -> DataFrame:
-    """Pairs of an event and a subscription without criteria that was there, by running sums over time."""
-    keys = ["run", "channel"]
-    seats = membership(rows).where(sf.col("criteria") == "")
-    published = of(rows, trace.PARCEL, trace.PUBLISHED).select(*keys, "at", sf.col("count").alias("events"))
-    nothing = sf.lit(0).cast("bigint").alias("events")
-    here = sf.lit(0).alias("here")
-    steps = (
-        published.select(*keys, "at", "events", here)
-        .unionByName(seats.select(*keys, sf.col("since").alias("at"), nothing, sf.lit(1).alias("here")))
-        .unionByName(
-            seats.select(*keys, (sf.col("until") + 1).alias("at"), nothing, sf.lit(-1).alias("here"))
-        )
-    )
-    # who subscribes at the very instant of an event is there for it
-    in_time = Window.partitionBy(*keys).orderBy("at", sf.desc("here"))
-    there = sf.sum("here").over(in_time.rowsBetween(Window.unboundedPreceding, 0))
-    pairs = steps.withColumn("due", there * sf.col("events"))
-    return pairs.groupBy(*keys).agg(sf.sum("due").alias("expected"))
+# steps in SQL, as those of audits are: of a table with so many, Spark takes longer to understand each anew
 
+_OPENED, _PUBLISHED = relations.of(trace.CHANNEL, trace.OPENED), relations.of(trace.PARCEL, trace.PUBLISHED)
+_SENT, _CONTROL = f"action = '{trace.SENT}'", f"kind = '{trace.CONTROL}'"
+_AGAIN = relations.of(trace.PARCEL, trace.SENT)
 
-def _given(rows: DataFrame) -> DataFrame:
-    """Pairs of an event and a subscription that there were deliveries for, and repetitions."""
-    once = (
-        deliveries(rows)
-        .groupBy(*STREAM, "sequence", "first", "count")
-        .agg(sf.count("*").alias("copies"), sf.min("at").alias("at"))
-    )
-    seats = membership(rows).withColumnRenamed("subscription", "peer").select(*SEAT, "since", "criteria")
-    published = of(rows, trace.PARCEL, trace.PUBLISHED).select(*PARCEL, sf.col("at").alias("published_at"))
-    known = once.join(seats, [*SEAT], "left").join(published, [*PARCEL], "left")
-    due = (sf.col("criteria") == "") & (sf.col("published_at") >= sf.col("since"))
-    return known.groupBy("run", "channel").agg(
-        sf.sum("count").alias("delivered"),
-        sf.sum((sf.col("copies") - 1) * sf.col("count")).alias("duplicates"),
-        sum_of(due, "count").alias("in_time"),
-    )
+_KEPT = f"""kept as (
+    select run, channel, first(split(detail, ' ')[0]) filter (where {_OPENED}) as template,
+        sum(if({_PUBLISHED}, count, 0)) as published,
+        count_if({_SENT} and {_CONTROL}) as control_messages,
+        sum(if({_SENT} and {_CONTROL}, bytes, 0)) as control_bytes,
+        count_if({_SENT} and not {_CONTROL}) as data_messages,
+        sum(if({_SENT} and not {_CONTROL}, bytes, 0)) as data_bytes,
+        count_if({_AGAIN})
+            - count(distinct if({_AGAIN}, struct({relations.PARCEL}, node, peer), null)) as repairs
+    from {{rows}} group by run, channel having template is not null)"""
+"""``kept``: channels that were opened, what was published there and what went over links."""
 
+_SUBSCRIBED, _LEFT = f"action = '{trace.SUBSCRIBED}'", f"action = '{trace.UNSUBSCRIBED}'"
+_SEATS = f"""seats as (
+    select *, coalesce(`left`, last) as until from (
+        select {relations.SEAT}, min(at) filter (where {_SUBSCRIBED}) as since,
+            max(at) filter (where {_LEFT}) as `left`, max(detail) filter (where {_SUBSCRIBED}) as criteria
+        from {{rows}} where {relations.of(trace.MEMBER, trace.SUBSCRIBED, trace.UNSUBSCRIBED)}
+        group by {relations.SEAT}
+    ) join (
+        select run, node, incarnation, max(at) as last from {{rows}} group by run, node, incarnation
+    ) using (run, node, incarnation))"""
+"""``seats``: subscriptions, from when to when."""
 
-def _latencies(rows: DataFrame) -> DataFrame:
-    in_order = Window.partitionBy(*STREAM).orderBy("position")
-    given = timed(rows).withColumn("change", sf.abs(sf.col("latency") - sf.lag("latency").over(in_order)))
-    shares = sf.percentile("latency", [0.5, 0.9, 0.99], sf.col("count"))
-    found = given.groupBy("run", "channel").agg(
-        shares.alias("shares"), sf.max("latency").alias("latency_max"), sf.avg("change").alias("jitter")
-    )
-    names = ("latency_p50", "latency_p90", "latency_p99")
-    return found.select(
-        "run",
-        "channel",
-        *(sf.col("shares")[index].alias(name) for index, name in enumerate(names)),
-        "latency_max",
-        "jitter",
-    )
+_DUE = f"""steps as (
+    select run, channel, at, 0 as here, count from {{rows}} where {_PUBLISHED}
+    union all select run, channel, inline(array(named_struct('at', since, 'here', 1),
+        named_struct('at', until + 1, 'here', -1))), 0 from seats where criteria = ''
+), due as (
+    select run, channel, sum(there * count) as expected from (
+        select *, sum(here) over (partition by run, channel order by at, here desc
+            rows between unbounded preceding and current row) as there
+        from steps)
+    group by run, channel)"""
+"""``due``: pairs of an event and a subscription without criteria that was there, by running sums over time.
 
+Who subscribes at the very instant of an event is there for it.
+"""
 
-def _traffic(rows: DataFrame) -> DataFrame:
-    """What went over links, and how much of it was said before."""
-    control = sf.col("kind") == trace.CONTROL
-    sent = rows.where(_when(trace.SENT)).groupBy("run", "channel")
-    repeated = (
-        of(rows, trace.PARCEL, trace.SENT)
-        .groupBy(*PARCEL, "node", "peer")
-        .agg((sf.count("*") - 1).alias("again"))
-        .groupBy("run", "channel")
-        .agg(sf.sum("again").alias("repairs"))
-    )
-    costs = sent.agg(
-        sf.count_if(control).alias("control_messages"),
-        sum_of(control, "bytes").alias("control_bytes"),
-        sf.count_if(~control).alias("data_messages"),
-        sum_of(~control, "bytes").alias("data_bytes"),
-    )
-    return costs.join(repeated, ["run", "channel"], "left")
+_GIVEN = f"""published as (
+    select {relations.PARCEL}, at as published_at from {{rows}} where {_PUBLISHED}
+), copies as (
+    select *, row_number() over
+        (partition by {relations.STREAM}, sequence, first, count order by position) > 1 as again
+    from {{rows}} where {relations.of(trace.PARCEL, trace.DELIVERED)} and count > 0
+), timed as (
+    select *, at - published_at as latency from copies left join published using ({relations.PARCEL})
+), given as (
+    select t.*, criteria = '' and published_at >= since as due,
+        abs(latency - lag(latency) over (partition by {relations.STREAM} order by position)) as change
+    from timed t left join seats using ({relations.SEAT})
+), served as (
+    select run, channel, sum(if(again, 0, count)) as delivered, sum(if(again, count, 0)) as duplicates,
+        sum(if(due and not again, count, 0)) as in_time, max(latency) as latency_max,
+        percentile(latency, array(0.5, 0.9, 0.99), count) as shares, avg(change) as jitter
+    from given group by run, channel)"""
+"""``served``: pairs of an event and a subscription that there were deliveries for, repetitions, latencies."""
+
+_CARDS = """
+    select run, channel, template, published, coalesce(expected, 0) as expected,
+        coalesce(delivered, 0) as delivered, coalesce(duplicates, 0) as duplicates,
+        shares[0] as latency_p50, shares[1] as latency_p90, shares[2] as latency_p99,
+        coalesce(latency_max, 0) as latency_max, jitter,
+        control_messages, control_bytes, data_messages, data_bytes, repairs,
+        if(expected > 0, coalesce(in_time, 0) / expected, null) as delivery_ratio
+    from kept left join due using (run, channel) left join served using (run, channel)"""

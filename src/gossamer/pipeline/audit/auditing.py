@@ -105,7 +105,7 @@ def audit(spark: SparkSession, traces: Survey, *, plain: bool = False) -> Outcom
     local = [name for name, each in AUDITS.items() if each.local]
     few = not plain and traces.rows <= FEW
     if plain:
-        text = union([*(AUDITS[name].query for name in local), *_besides()])
+        text = union([*(each.query for each in AUDITS.values()), *_besides()])
         said, listed, counted = _collected(_held(rows(spark, traces), traces, whole=False), text)
     else:
         looked = by_runs(spark, traces) if few else by_kernels(spark, traces, local)
@@ -114,7 +114,10 @@ def audit(spark: SparkSession, traces: Survey, *, plain: bool = False) -> Outcom
     promised = _promised(said)
     whole = sorted(set(traces.runs) - {fault.run for fault in faults})
     others = [name for name, each in AUDITS.items() if not each.local and name in {p for _, _, p in promised}]
-    if whole and others and not few:
+    if plain:
+        listed = [each for each in listed if each.promise in local or each.run in whole]
+        counted = {key: many for key, many in counted.items() if key[2] in local or key[0] in whole}
+    elif whole and others and not few:
         ends = sorted({row.at for row in said if row.promise == ENDED})
         asked = _asked_about(rows(spark, traces), ends).where(sf.col("run").isin(whole))
         complete = _held(asked, traces, whole=True)
@@ -130,9 +133,7 @@ def audit(spark: SparkSession, traces: Survey, *, plain: bool = False) -> Outcom
         )
         for run, channel, promise in sorted({*promised, *counted})
     ]
-    violations = sorted(
-        listed, key=lambda each: (each.run, each.at, each.promise, each.node, each.number, each.channel)
-    )
+    violations = sorted(listed, key=lambda each: (each.run, each.at, *msgspec.structs.astuple(each)))
     events = sum(row.number for row in said if row.promise == EVENTS)
     return Outcome(
         complete=not faults,
