@@ -11,8 +11,10 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
+from gossamer.pipeline.audit import auditing
 from gossamer.pipeline.audit.auditing import Outcome, audit
-from gossamer.pipeline.reading import survey
+from gossamer.pipeline.audit.kernels import check
+from gossamer.pipeline.reading import Survey, survey
 from gossamer.simulator.scenario import load, run
 from gossamer.traces.writer import TraceWriter
 
@@ -106,6 +108,22 @@ def test_torn_traces_are_incomplete_and_never_passed(spark: SparkSession, tmp_pa
     assert judged["gap-free"]
     assert not judged["accounting"], "it needs all rows of all nodes"
     assert any("rows of" in fault.reason for fault in outcome.faults)
+
+
+def test_of_many_violations_the_first_are_listed_and_all_are_counted(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = Story("r", "gap-free").opened("b")
+    for number in range(1, 20, 2):
+        story.delivered("b", "a", number)
+    found = spark.createDataFrame(check("r", [story.table()], ["gap-free"]))
+    said, listed, counts = auditing._collected(found, Survey("", (), ()))
+    assert (len(listed), counts) == (9, {("r", "news", "gap-free"): 9})
+    monkeypatch.setattr(auditing, "MAX_LISTED", 4)
+    monkeypatch.setattr(auditing, "SMALL", -1)
+    also, first, counted = auditing._collected(found, Survey("", (), ()))
+    assert (first, counted) == (listed[:4], counts)
+    assert {row.promise for row in also} == {row.promise for row in said}
 
 
 def test_a_damaged_page_is_quarantined_with_a_count(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -106,10 +107,10 @@ def audit(spark: SparkSession, traces: Survey, *, plain: bool = False) -> Outcom
     few = not plain and traces.rows <= FEW
     if plain:
         text = union([*(each.query for each in AUDITS.values()), *_besides()])
-        said, listed, counted = _collected(_held(rows(spark, traces), traces, whole=False), text)
+        said, listed, counted = _collected(ask(_held(rows(spark, traces), traces, whole=False), text), traces)
     else:
         looked = by_runs(spark, traces) if few else by_kernels(spark, traces, local)
-        said, listed, counted = _collected(looked, "select * from {rows}")
+        said, listed, counted = _collected(looked, traces)
     faults = (*traces.faults, *_faults(said))
     promised = _promised(said)
     whole = sorted(set(traces.runs) - {fault.run for fault in faults})
@@ -121,7 +122,7 @@ def audit(spark: SparkSession, traces: Survey, *, plain: bool = False) -> Outcom
         ends = sorted({row.at for row in said if row.promise == ENDED})
         asked = _asked_about(rows(spark, traces), ends).where(sf.col("run").isin(whole))
         complete = _held(asked, traces, whole=True)
-        _, more, also = _collected(complete, union(AUDITS[name].query for name in others))
+        _, more, also = _collected(ask(complete, union(AUDITS[name].query for name in others)), traces)
         listed, counted = [*listed, *more], {**counted, **also}
     verdicts = [
         Verdict(
@@ -146,17 +147,22 @@ def audit(spark: SparkSession, traces: Survey, *, plain: bool = False) -> Outcom
 
 
 def _collected(
-    found: DataFrame, text: str
+    found: DataFrame, traces: Survey
 ) -> tuple[list[Row], list[Violation], dict[tuple[str, str, str], int]]:
-    """What a query finds beside violations, the first violations, and how many of each kind: in one job."""
-    kind = "partition by run, channel, promise"
-    place = f"row_number() over ({kind} order by at, node, number) as place"
-    kept = f"""select * from (select *, {place}, count(*) over ({kind}) as many from ({text}))
-        where place <= {MAX_LISTED} or startswith(promise, '{BESIDES}')"""
-    rows = ask(found, kept).collect()
+    """What was found beside violations, the first violations, and how many of each kind: in one job."""
+    small = traces.rows <= SMALL
+    if small:  # each part of a union would be a task, and each task read the plan of all
+        rows = found.coalesce(1).collect()
+    else:
+        kind = "partition by run, channel, promise"
+        place = f"row_number() over ({kind} order by at, node, number) as place"
+        kept = f"""select * from (select *, {place}, count(*) over ({kind}) as many from {{rows}})
+            where place <= {MAX_LISTED} or startswith(promise, '{BESIDES}')"""
+        rows = ask(found, kept).collect()
     said = [row for row in rows if row.promise.startswith(BESIDES)]
     broken = [row for row in rows if not row.promise.startswith(BESIDES)]
-    counts = {(row.run, row.channel, row.promise): row.many for row in broken}
+    kinds = [(row.run, row.channel, row.promise) for row in broken]
+    counts = Counter(kinds) if small else dict(zip(kinds, (row.many for row in broken), strict=True))
     return said, [Violation(*row[: len(VIOLATION)]) for row in broken], counts
 
 
