@@ -14,6 +14,7 @@ import pytest
 
 from gossamer import Role, connect
 from gossamer.core import trace
+from gossamer.overlay import founding
 from gossamer.pipeline.audit.auditing import audit
 from gossamer.pipeline.reading import survey
 from pyspark_gossamer.history import History
@@ -27,7 +28,7 @@ CHANNEL, RUN = "orders", "kept"
 SETTINGS = {"seats": 1, "heartbeat": 0.05, "patience": 0.5, "repair": 0.05, "ack": 0.05}
 PATIENCE = 30.0
 
-pytestmark = pytest.mark.xdist_group("spark")  # a first life takes three seconds
+pytestmark = pytest.mark.xdist_group("spark")  # one first life for all
 
 
 async def life(folder: Path, first: int, end: int) -> None:
@@ -55,7 +56,9 @@ async def life(folder: Path, first: int, end: int) -> None:
 def first_life(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What is left of a life with twenty events."""
     folder = tmp_path_factory.mktemp("kept")
-    asyncio.run(life(folder, 1, 21))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(founding, "CALM", 0)  # there is nobody to wait for
+        asyncio.run(life(folder, 1, 21))
     return folder
 
 
