@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -15,9 +14,12 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from gossamer.core.errors import ConfigError, StorageError
-from pyspark_gossamer.history import PIECE_RECORDS, History, batches
-from pyspark_gossamer.source import ARCHIVE, kind, path
+from pyspark_gossamer.source import ARCHIVE, choice, kind, number, path, refused
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pyspark_gossamer.history import History
 
 
 class _HistoryOptions:
@@ -28,15 +30,22 @@ class _HistoryOptions:
         archived = kind(options) == ARCHIVE
         self.columns = schema.names
         self.places = ("", place) if archived else (place, options.get("archive", ""))
-        self.channel = History(*self.places, channel=options.get("channel", "")).channel
-        self.records = number(options, "partitionRecords", PIECE_RECORDS, 1)
+        self.channel = options.get("channel", "")
+        self.records = number(options, "partitionRecords", 0, 1) if "partitionRecords" in options else 0
         self.skip = choice(options, "missing", ("fail", "skip")) == "skip"
 
     def open(self) -> History:
+        from pyspark_gossamer.history import History
+
         return History(*self.places, channel=self.channel)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        for batch in batches(self.channel, partition.value):
+        from pyspark_gossamer.history import batches
+
+        if partition.value is None:  # what Spark makes of nothing
+            return
+        channel, piece = partition.value
+        for batch in batches(channel, piece):
             yield batch.select(self.columns)
 
 
@@ -46,7 +55,7 @@ class HistoryReader(_HistoryOptions, DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         history = self.open()
         pieces = history.pieces(history.begin, history.end, self.records, skip=self.skip)
-        return [InputPartition(piece) for piece in pieces]
+        return [InputPartition((history.channel, piece)) for piece in pieces]
 
 
 class HistoryStreamReader(_HistoryOptions, DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -57,7 +66,7 @@ class HistoryStreamReader(_HistoryOptions, DataSourceStreamReader, SupportsTrigg
         self._start = options.get("start", "earliest")
         self._max_rows = number(options, "maxRows", 0, 0)
         if self._start not in ("earliest", "latest") and not self._start.isdecimal():
-            raise ConfigError(f"{self._start!r} is not earliest, latest or a position", key="start")
+            raise refused(f"{self._start!r} is not earliest, latest or a position", key="start")
         self._target: int | None = None
         self._history: History | None = None
 
@@ -84,9 +93,10 @@ class HistoryStreamReader(_HistoryOptions, DataSourceStreamReader, SupportsTrigg
         if end < position:
             if self._target is not None:
                 return start
-            raise StorageError(
-                self.channel, f"it ends at {end}: this is not the log that the checkpoint is about", position
-            )
+            from gossamer.core.errors import StorageError
+
+            reason = f"it ends at {end}: this is not the log that the checkpoint is about"
+            raise StorageError(self.history.channel, reason, position)
         if isinstance(limit, ReadMaxRows):
             end = self.history.limit(position, end, limit.max_rows)
         return {"position": end}
@@ -98,7 +108,7 @@ class HistoryStreamReader(_HistoryOptions, DataSourceStreamReader, SupportsTrigg
         if self.history.end < end["position"]:
             self.history.look()
         pieces = self.history.pieces(start["position"], end["position"], self.records, skip=self.skip)
-        return [InputPartition(piece) for piece in pieces]
+        return [InputPartition((self.history.channel, piece)) for piece in pieces]
 
     def commit(self, end: dict[str, int]) -> None:
         """The log is its node's to trim."""
@@ -108,19 +118,3 @@ class HistoryStreamReader(_HistoryOptions, DataSourceStreamReader, SupportsTrigg
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_history": None}
-
-
-def choice(options: Mapping[str, str], key: str, known: tuple[str, ...]) -> str:
-    """One of some words; the first, if nobody said."""
-    value = options.get(key, known[0])
-    if value not in known:
-        raise ConfigError(f"{value!r} is not one of {', '.join(known)}", key=key)
-    return value
-
-
-def number(options: Mapping[str, str], key: str, otherwise: int, least: int) -> int:
-    """A whole number that is not too small."""
-    text = options.get(key, str(otherwise))
-    if not text.isdecimal() or int(text) < least:
-        raise ConfigError(f"{text!r} is not a whole number from {least} on", key=key)
-    return int(text)

@@ -27,7 +27,7 @@ BATCH_ROWS = 10_000
 BATCH_BYTES = 8 * 1024 * 1024
 """A batch ends with the record that reaches either."""
 PIECE_RECORDS = 20_000
-"""Records of the open segment that one task reads, if nothing else is said."""
+"""Records of the open segment that one piece has, if nothing else is said."""
 
 
 class Archived(msgspec.Struct, frozen=True):
@@ -84,11 +84,11 @@ class History:
             self._parts = _manifest(self._archive).parts
         return self.end
 
-    def pieces(
-        self, start: int, end: int, records: int = PIECE_RECORDS, *, skip: bool = False
-    ) -> list[AnyPiece]:
+    def pieces(self, start: int, end: int, records: int = 0, *, skip: bool = False) -> list[AnyPiece]:
         """What is there from one position up to another; raises StorageError if a part of it is missing.
 
+        records
+            Of the open segment that one piece has; 0 for PIECE_RECORDS.
         skip
             Leave out what is missing instead.
         """
@@ -99,7 +99,7 @@ class History:
             if part.end > start and part.first < min(end, log_begin)
         ]
         if self._follower is not None:
-            pieces += self._follower.pieces(start, end, records)
+            pieces += self._follower.pieces(start, end, records or PIECE_RECORDS)
         if not skip:
             _check_whole(self.channel, pieces, start, end)
         return pieces

@@ -32,40 +32,26 @@ timeout
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import functions as f
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import BinaryType, MapType, StringType, StructType
 
-from gossamer.core.errors import ConfigError, NoAnswer, UnknownChannel
-from gossamer.core.event import Criteria, Envelope
-from gossamer.runtime.channel import Channel
-from gossamer.runtime.node import Node, connect, run
-from pyspark_gossamer.history import History, batches
-from pyspark_gossamer.manifest import Progress, SinkManifest
-
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
+
+    from gossamer.core.errors import ConfigError
 
 QUERY, BATCH, PARTITION, ROW = NAMES = "spark_query", "spark_batch", "spark_partition", "spark_row"
 """Attributes that name an event."""
 
 CHUNK = 1000
 TIMEOUT = 30.0
-REPEAT = 2.0
-"""Seconds without any arrival after which what is missing is published again."""
-_EVENTS = pa.schema(
-    [("partition", pa.int64()), ("row", pa.int64()), ("payload", pa.binary()), ("attributes", pa.string())]
-)
 _QUERY_KEY = "sql.streaming.queryId"
-
-Name = tuple[int, int]
-"""Partition and row."""
 
 
 class Rows(WriterCommitMessage):
@@ -76,7 +62,7 @@ class Rows(WriterCommitMessage):
 
 
 class Sink(DataSourceStreamArrowWriter):
-    """Takes batches to a channel."""
+    """Takes batches to a channel. Spark plans with it in a process of its own, which needs no node."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         _check(schema)
@@ -91,124 +77,22 @@ class Sink(DataSourceStreamArrowWriter):
     # on the workers
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Rows:
+        from pyspark_gossamer.publishing import packed
+
         context = TaskContext.get()
         assert context is not None
         query = context.getLocalProperty(_QUERY_KEY) or ""
-        return Rows(query, context.partitionId(), _packed(list(iterator)))
+        return Rows(query, context.partitionId(), packed(list(iterator)))
 
     # on the driver
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        rows = sorted((each for each in messages if isinstance(each, Rows)), key=lambda each: each.partition)
-        if not rows:
-            return
-        with SinkManifest(self.folder, rows[0].query) as manifest:
-            if batchId <= manifest.committed.batch:
-                return
-            events = manifest.prepared(batchId)
-            if events is None:
-                events = _numbered(rows)
-                manifest.prepare(batchId, events, self._look())
-            self._publish(manifest, rows[0].query, batchId, events)
-            manifest.commit(batchId, events.num_rows)
+        from pyspark_gossamer.publishing import commit
+
+        commit(self, [each for each in messages if isinstance(each, Rows)], batchId)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Nothing has gone out."""
-
-    def _look(self) -> int:
-        return History(self.history).end if self.history else 0
-
-    def _publish(self, manifest: SinkManifest, query: str, batch: int, events: pa.Table) -> None:
-        progress = manifest.progress(batch)
-        there = arrived(self.history, query, batch, progress.position) if self.history else set()
-        left = [
-            (name, payload, attributes)
-            for name, payload, attributes in named(events.slice(progress.confirmed), query, batch)
-            if name not in there
-        ]
-        done = events.num_rows - len(left)
-
-        def confirmed(count: int) -> None:
-            # what was left out before is not in order: only a plain rest can be counted on
-            if not there:
-                manifest.advance(Progress(batch, done + count, progress.position))
-
-        if left:
-            run(publish(self, query, batch, left, confirmed))
-
-
-Item = tuple[Name, bytes, dict[str, Any]]
-
-
-def named(events: pa.Table, query: str, batch: int) -> Iterator[Item]:
-    """Name, payload and attributes of each event of a batch."""
-    columns = [events.column(name).to_pylist() for name in ("partition", "row", "payload", "attributes")]
-    for partition, row, payload, attributes in zip(*columns, strict=True):
-        own = dict(zip(NAMES, (query, batch, partition, row), strict=True))
-        yield (
-            (partition, row),
-            payload,
-            {**msgspec.json.decode(attributes or "{}", type=dict[str, Any]), **own},
-        )
-
-
-def arrived(history: str, query: str, batch: int, position: int) -> set[Name]:
-    """Which events of a batch a channel's log has."""
-    opened = History(history)
-    found: set[Name] = set()
-    for piece in opened.pieces(position, opened.end, skip=True):
-        for rows in batches(opened.channel, piece):
-            for text in rows.column("attributes").to_pylist():
-                attributes = msgspec.json.decode(text)
-                if attributes.get(QUERY) == query and attributes.get(BATCH) == batch:
-                    found.add((attributes[PARTITION], attributes[ROW]))
-    return found
-
-
-async def publish(
-    sink: Sink, query: str, batch: int, items: Sequence[Item], confirmed: Callable[[int], None]
-) -> None:
-    """Publish events, some at a time, and wait until a second client of the node has received each."""
-    async with connect(sink.address) as node, connect(sink.address) as witness:
-        channel = await _open(node, sink.channel, sink.template)
-        back = await _open(witness, sink.channel, sink.template)
-        wanted = Criteria((QUERY, "=", query), (BATCH, "=", batch))
-        async with back.subscribe(wanted, max_pending=2 * sink.chunk) as seen:
-            await channel.wait_matching(sink.timeout)
-            for first in range(0, len(items), sink.chunk):
-                missing: dict[Any, Item] = {item[0]: item for item in items[first : first + sink.chunk]}
-                await _go_out(channel, missing)
-                silent = 0.0
-                while missing:
-                    try:
-                        event = await seen.next(timeout=REPEAT)
-                    except NoAnswer:
-                        silent += REPEAT
-                        if silent >= sink.timeout:
-                            raise NoAnswer(
-                                f"{len(missing)} events of batch {batch} on {sink.channel!r}", silent
-                            ) from None
-                        await _go_out(channel, missing)
-                        continue
-                    name = (event.attributes[PARTITION], event.attributes[ROW])
-                    if missing.pop(name, None) is not None:
-                        silent = 0.0
-                confirmed(min(first + sink.chunk, len(items)))
-
-
-async def _go_out(channel: Channel, items: Mapping[Name, Item]) -> None:
-    for _, payload, attributes in items.values():
-        await channel.publish(payload, Envelope(attributes))
-    await channel.drain()
-
-
-async def _open(node: Node, name: str, template: str) -> Channel:
-    try:
-        return await node.channel(name)
-    except UnknownChannel:
-        if not template:
-            raise
-        return await node.channel(name, template)
 
 
 def once(events: DataFrame) -> DataFrame:
@@ -224,49 +108,6 @@ def once(events: DataFrame) -> DataFrame:
     return events.withColumn("_name", which).dropDuplicates(["_name"]).drop("_name")
 
 
-# rows and options
-
-
-def _packed(batches: list[pa.RecordBatch]) -> bytes:
-    sink = pa.BufferOutputStream()
-    if batches:
-        with pa.ipc.new_stream(sink, batches[0].schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
-
-
-def _numbered(messages: Sequence[Rows]) -> pa.Table:
-    """All rows of a batch with their names, attributes as JSON and payloads as bytes."""
-    tables = [_EVENTS.empty_table()]
-    for message in messages:
-        if not message.data:
-            continue
-        table = pa.ipc.open_stream(pa.BufferReader(message.data)).read_all()
-        attributes: list[str | None] = [None] * table.num_rows
-        if "attributes" in table.column_names:
-            attributes = [_json(each) for each in table.column("attributes").to_pylist()]
-        tables.append(
-            pa.Table.from_arrays(
-                [
-                    pa.array([message.partition] * table.num_rows, pa.int64()),
-                    pa.array(range(table.num_rows), pa.int64()),
-                    table.column("payload").cast(pa.binary()).fill_null(b""),
-                    pa.array(attributes, pa.string()),
-                ],
-                schema=_EVENTS,
-            )
-        )
-    return pa.concat_tables(tables).combine_chunks()
-
-
-def _json(attributes: Any) -> str | None:
-    """Attributes as a column has them: JSON, or the pairs of a map."""
-    if attributes is None or isinstance(attributes, str):
-        return attributes
-    return msgspec.json.encode(dict(attributes)).decode()
-
-
 def _check(schema: StructType) -> None:
     kinds = {field.name: field.dataType for field in schema.fields}
     text = MapType(StringType(), StringType())
@@ -275,24 +116,30 @@ def _check(schema: StructType) -> None:
         "attributes": (StringType(), text, MapType(StringType(), StringType(), False)),
     }
     if "payload" not in kinds:
-        raise ConfigError(f"there must be a column payload, not only {', '.join(kinds)}", key="payload")
+        raise _refused(f"there must be a column payload, not only {', '.join(kinds)}", key="payload")
     for name, kind in kinds.items():
         if name not in known:
-            raise ConfigError("only payload and attributes are published: put it into one of them", key=name)
+            raise _refused("only payload and attributes are published: put it into one of them", key=name)
         if kind not in known[name]:
             told = " or ".join(each.simpleString() for each in known[name][:2])
-            raise ConfigError(f"a column of {kind.simpleString()}; it must be {told}", key=name)
+            raise _refused(f"a column of {kind.simpleString()}; it must be {told}", key=name)
 
 
 def _needed(options: Mapping[str, str], key: str) -> str:
     value = options.get(key, "")
     if not value:
-        raise ConfigError(f"say it with .option({key!r}, …)", key=key)
+        raise _refused(f"say it with .option({key!r}, …)", key=key)
     return value
 
 
 def _inside_checkpoint(options: Mapping[str, str]) -> str:
     place = options.get("checkpointLocation", "").removeprefix("file:")
     if not place or "://" in place:
-        raise ConfigError("name a local folder for what must survive the query", key="manifest")
+        raise _refused("name a local folder for what must survive the query", key="manifest")
     return f"{place}/gossamer"
+
+
+def _refused(message: str, key: str) -> ConfigError:
+    from gossamer.core.errors import ConfigError
+
+    return ConfigError(message, key=key)

@@ -28,13 +28,15 @@ The events of a parcel stay together, and in order within a task. A stream's off
 which never changes its meaning, so that a query that is begun again from its checkpoint reads what the killed
 one would have read.
 
-Spark starts a process whenever it plans to read, so this module imports nothing that traces do not need then.
+Spark starts processes to look for sources, to make one, and whenever it plans to read or to write. So neither
+this module nor what it makes imports gossamer before something is read, written or refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -46,7 +48,24 @@ from pyspark.sql.types import StructType
 
 from pyspark_gossamer.traces import TraceReader
 
+if TYPE_CHECKING:
+    from gossamer.core.errors import ConfigError
+
 LOG, ARCHIVE, TRACES = "log", "archive", "traces"
+MANIFEST = "_manifest.json"
+"""What an archive has, as ``gossamer.storage.archive`` says."""
+HISTORY = (
+    StructType()
+    .add("position", "long")
+    .add("channel", "string")
+    .add("source", "string")
+    .add("source_incarnation", "long")
+    .add("first", "long")
+    .add("sent", "long")
+    .add("attributes", "string")
+    .add("payload", "binary")
+)
+"""Columns of a history, as ``gossamer.storage.archive`` says."""
 
 
 class DefaultSource(DataSource):
@@ -57,12 +76,13 @@ class DefaultSource(DataSource):
         return "gossamer"
 
     def schema(self) -> StructType:
+        if kind(self.options) != TRACES:
+            return HISTORY
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        from gossamer.storage.archive import SCHEMA
         from pyspark_gossamer.traces import columns
 
-        return from_arrow_schema(columns() if kind(self.options) == TRACES else SCHEMA)
+        return from_arrow_schema(columns())
 
     def reader(self, schema: StructType) -> DataSourceReader:
         if kind(self.options) == TRACES:
@@ -73,9 +93,7 @@ class DefaultSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         if kind(self.options) == TRACES:
-            from gossamer.core.errors import ConfigError
-
-            raise ConfigError("traces are no stream: follow them with `gossamer watch`", key="kind")
+            raise refused("traces are no stream: follow them with `gossamer watch`", key="kind")
         from pyspark_gossamer.following import HistoryStreamReader
 
         return HistoryStreamReader(self.options, schema)
@@ -90,9 +108,7 @@ def path(options: Mapping[str, str]) -> str:
     """What to read; raises ConfigError if nobody said."""
     given = options.get("path", "")
     if not given:
-        from gossamer.core.errors import ConfigError
-
-        raise ConfigError("say what to read: load(FOLDER)", key="path")
+        raise refused("say what to read: load(FOLDER)", key="path")
     return given.removeprefix("file:")
 
 
@@ -101,14 +117,35 @@ def kind(options: Mapping[str, str]) -> str:
     place = Path(path(options))
     if not options.get("kind") and (place.name.startswith("run=") or any(place.glob("run=*"))):
         return TRACES
-    from gossamer.core.errors import StorageError
-    from gossamer.storage.archive import MANIFEST
-    from pyspark_gossamer.following import choice
-
     if options.get("kind"):
         return choice(options, "kind", (LOG, ARCHIVE, TRACES))
     if "://" in path(options) or (place / MANIFEST).exists():
         return ARCHIVE
     if not place.is_dir():
+        from gossamer.core.errors import StorageError
+
         raise StorageError(str(place), "there is no such folder")
     return LOG if any(place.glob("*.log")) else TRACES
+
+
+def choice(options: Mapping[str, str], key: str, known: tuple[str, ...]) -> str:
+    """One of some words; the first, if nobody said."""
+    value = options.get(key, known[0])
+    if value not in known:
+        raise refused(f"{value!r} is not one of {', '.join(known)}", key=key)
+    return value
+
+
+def number(options: Mapping[str, str], key: str, otherwise: int, least: int) -> int:
+    """A whole number that is not too small."""
+    text = options.get(key, str(otherwise))
+    if not text.isdecimal() or int(text) < least:
+        raise refused(f"{text!r} is not a whole number from {least} on", key=key)
+    return int(text)
+
+
+def refused(message: str, key: str) -> ConfigError:
+    """The error about an option."""
+    from gossamer.core.errors import ConfigError
+
+    return ConfigError(message, key=key)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 TASK_BYTES = 4 * 1024 * 1024
 """Bytes of trace files that one task reads, about a million rows."""
@@ -17,6 +20,8 @@ BATCH_ROWS = 10_000
 
 def columns() -> pa.Schema:
     """Those of a trace, after the name of its run; none is ever null, so Spark need not look."""
+    import pyarrow as pa
+
     from gossamer.core.trace import COLUMNS
 
     kinds = (("run", "text"), *COLUMNS)
@@ -41,6 +46,7 @@ class TraceReader(DataSourceReader):
         return [InputPartition(share) for share in shares(files, os.cpu_count() or 1)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
         from pyarrow import parquet as pq
         from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -50,7 +56,7 @@ class TraceReader(DataSourceReader):
         wanted = [name for name in schema.names if name != "run"]
         texts = [name for name in wanted if schema.field(name).type == pa.string()]
         run = pa.array([], pa.string())
-        for file in partition.value:
+        for file in partition.value or ():  # Spark makes None of nothing
             name = Path(file).parent.name.removeprefix("run=")
             if not len(run) or run[0].as_py() != name:
                 run = pa.array([name] * BATCH_ROWS)
@@ -80,4 +86,4 @@ def shares(files: Sequence[tuple[str, int]], cores: int) -> list[list[str]]:
 
 def _plain(column: pa.Array) -> pa.Array:
     """Texts repeat: taking them from a dictionary costs less than decoding each."""
-    return column.dictionary.take(column.indices) if pa.types.is_dictionary(column.type) else column
+    return column.dictionary.take(column.indices) if hasattr(column, "dictionary") else column

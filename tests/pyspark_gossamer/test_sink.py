@@ -13,7 +13,8 @@ from pyspark.sql.types import BinaryType, DoubleType, IntegerType, StringType, S
 from gossamer.core.errors import CannotConnect, ConfigError, StorageError, UnknownChannel
 from gossamer.storage.log import Log
 from pyspark_gossamer.manifest import Progress, SinkManifest
-from pyspark_gossamer.sink import Rows, Sink, _numbered, _packed, once
+from pyspark_gossamer.publishing import numbered, packed
+from pyspark_gossamer.sink import Rows, Sink, once
 
 from .frames import Source, folder_of
 from .station import CHANNEL, Station
@@ -45,7 +46,7 @@ def sink(station: Station, tmp_path: Path, **options: str) -> Sink:
 
 
 def rows(partition: int, *payloads: bytes, query: str = "q") -> Rows:
-    return Rows(query, partition, _packed([pa.RecordBatch.from_pydict({"payload": list(payloads)})]))
+    return Rows(query, partition, packed([pa.RecordBatch.from_pydict({"payload": list(payloads)})]))
 
 
 def expected(batch: int, *partitions: list[bytes], query: str = "q") -> list[tuple[tuple[Any, ...], bytes]]:
@@ -72,7 +73,7 @@ def test_a_batch_that_comes_again_goes_out_once(station: Station, tmp_path: Path
 
 def test_a_batch_that_was_cut_short_is_finished_as_it_was_begun(station: Station, tmp_path: Path) -> None:
     with SinkManifest(tmp_path / "manifest", "q") as manifest:
-        manifest.prepare(0, _numbered([rows(0, b"a", b"b", b"c")]), 0)
+        manifest.prepare(0, numbered([rows(0, b"a", b"b", b"c")]), 0)
         manifest.advance(Progress(0, 1, 0))
     sink(station, tmp_path).commit([rows(0, b"c", b"a", b"b")], 0)
     assert station.heard() == expected(0, [b"a", b"b", b"c"])[1:]
@@ -82,7 +83,7 @@ def test_what_the_channels_log_has_already_is_not_repeated(station: Station, tmp
     sink(station, tmp_path).commit([rows(0, b"a", b"b")], 0)
     with SinkManifest(tmp_path / "manifest", "q") as manifest:
         manifest.commit(-1, 0)  # as if it had been killed before it could commit
-        manifest.prepare(0, _numbered([rows(0, b"a", b"b", b"c")]), 0)
+        manifest.prepare(0, numbered([rows(0, b"a", b"b", b"c")]), 0)
     sink(station, tmp_path, history=str(station.folder)).commit([rows(0, b"x")], 0)
     assert station.heard() == expected(0, [b"a", b"b", b"c"])
 
@@ -102,7 +103,7 @@ def test_attributes_are_json_or_a_map(station: Station, tmp_path: Path) -> None:
         [pa.array(["b"]), pa.array([[("kind", "x")]], pa.map_(pa.string(), pa.string()))],
         ["payload", "attributes"],
     )
-    sink(station, tmp_path).commit([Rows("q", 0, _packed([table])), Rows("q", 1, _packed([pairs]))], 0)
+    sink(station, tmp_path).commit([Rows("q", 0, packed([table])), Rows("q", 1, packed([pairs]))], 0)
     assert station.heard() == expected(0, [b"a"], [b"b"])
 
 

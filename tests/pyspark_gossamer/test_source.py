@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.datasource import InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StructType
 
@@ -18,10 +19,12 @@ from gossamer.core.errors import ConfigError, StorageError
 from gossamer.simulator.scenario import run
 from gossamer.simulator.script import Channel, Publish, Scenario, Subscribe
 from gossamer.simulator.topology import Network
-from gossamer.storage.archive import Archive
+from gossamer.storage import archive
+from gossamer.storage.archive import SCHEMA, Archive
 from gossamer.storage.log import Log
 from gossamer.traces.writer import read
 from pyspark_gossamer import DefaultSource
+from pyspark_gossamer.source import HISTORY, MANIFEST
 from pyspark_gossamer.traces import TASK_BYTES, shares
 from tests.pipeline.stories import STORIES
 
@@ -126,21 +129,46 @@ def test_no_task_of_traces_is_empty() -> None:
     assert shares([("a", 0), ("b", 9 * TASK_BYTES), ("c", 0)], cores=2) == [["a", "b"], ["c"]]
 
 
-def test_planning_to_read_traces_imports_nothing_of_gossamer(tmp_path: Path) -> None:
-    """Spark plans in a process that it starts for it, every time."""
-    (tmp_path / "run=x").mkdir()
-    (tmp_path / "run=x" / "w-000001.parquet").touch()
+def test_looking_for_it_and_planning_with_it_imports_nothing_of_gossamer(tmp_path: Path) -> None:
+    """Spark starts processes for that, every time."""
+    log, traces = tmp_path / "log", tmp_path / "traces"
+    (traces / "run=x").mkdir(parents=True)
+    (traces / "run=x" / "w-000001.parquet").touch()
+    with Log(log):
+        pass
     program = """
 import sys
 from pyspark.sql.types import StructType
 from pyspark_gossamer import DefaultSource
-for place in sys.argv[1:]:
+print("pyarrow" in sys.modules)
+log, *traces = sys.argv[1:]
+for place in traces:
     print(len(DefaultSource({"path": place}).reader(StructType()).partitions()))
+follower = DefaultSource({"path": log})
+follower.streamReader(follower.schema())
+sink = DefaultSource({"address": "x", "channel": "x", "manifest": "x"})
+sink.streamWriter(StructType().add("payload", "string"), False)
 print("gossamer" in sys.modules)
 """
-    command = [sys.executable, "-c", program, str(tmp_path), str(tmp_path / "run=x")]
+    command = [sys.executable, "-c", program, *map(str, (log, traces, traces / "run=x"))]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert said.split() == ["1", "1", "False"]
+    assert said.split() == ["False", "1", "1", "False"]
+
+
+def test_what_is_empty_has_no_rows(folder: Path, tmp_path: Path) -> None:
+    """Where there is nothing to read, Spark makes a partition without a value, and reads that."""
+    (tmp_path / "run=x").mkdir()
+    with Log(folder):
+        for place in (folder, tmp_path / "run=x"):
+            opened = source(path=str(place))
+            reader = opened.reader(opened.schema())
+            assert list(reader.partitions()) == []
+            assert list(reader.read(InputPartition(None))) == []
+
+
+def test_what_the_source_says_itself_is_what_archives_say() -> None:
+    assert from_arrow_schema(SCHEMA) == HISTORY
+    assert MANIFEST == archive.MANIFEST
 
 
 def test_a_trace_is_promised_to_have_every_value_and_one_that_has_not_is_refused(tmp_path: Path) -> None:
