@@ -19,6 +19,7 @@ from gossamer.pipeline.audit.kernels import (
     EVENTS,
     GAP,
     OPENED,
+    TASK_ROWS,
     by_kernels,
     by_runs,
 )
@@ -106,7 +107,7 @@ def audit(spark: SparkSession, traces: Survey, *, plain: bool = False) -> Outcom
     local = [name for name, each in AUDITS.items() if each.local]
     few = not plain and traces.rows <= FEW
     if plain:
-        text = union([*(each.query for each in AUDITS.values()), *_besides()])
+        text = union([*(AUDITS[name].query for name in local), *_besides()])
         said, listed, counted = _collected(ask(_held(rows(spark, traces), traces, whole=False), text), traces)
     else:
         looked = by_runs(spark, traces) if few else by_kernels(spark, traces, local)
@@ -115,10 +116,7 @@ def audit(spark: SparkSession, traces: Survey, *, plain: bool = False) -> Outcom
     promised = _promised(said)
     whole = sorted(set(traces.runs) - {fault.run for fault in faults})
     others = [name for name, each in AUDITS.items() if not each.local and name in {p for _, _, p in promised}]
-    if plain:
-        listed = [each for each in listed if each.promise in local or each.run in whole]
-        counted = {key: many for key, many in counted.items() if key[2] in local or key[0] in whole}
-    elif whole and others and not few:
+    if whole and others and not few:
         ends = sorted({row.at for row in said if row.promise == ENDED})
         asked = _asked_about(rows(spark, traces), ends).where(sf.col("run").isin(whole))
         complete = _held(asked, traces, whole=True)
@@ -151,8 +149,9 @@ def _collected(
 ) -> tuple[list[Row], list[Violation], dict[tuple[str, str, str], int]]:
     """What was found beside violations, the first violations, and how many of each kind: in one job."""
     small = traces.rows <= SMALL
-    if small:  # each part of a union would be a task, and each task read the plan of all
-        rows = found.coalesce(1).collect()
+    if small:
+        # each part of a union would be a task, and each task read the plan of all
+        rows = (found.coalesce(1) if traces.rows <= TASK_ROWS else found).collect()
     else:
         kind = "partition by run, channel, promise"
         place = f"row_number() over ({kind} order by at, node, number) as place"
