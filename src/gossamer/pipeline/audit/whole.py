@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import compress
 
 import msgspec
 
@@ -69,10 +70,12 @@ class Whole:
 
     def take(self, segment: Segment) -> None:
         """Rows of any writer; control messages, most of a trace, only say how long the run went on."""
-        self.ended = max(self.ended, *segment.column("at"))
-        for row in map(Row, *(segment.column(name) for name in ROW)):
-            if row.kind != trace.CONTROL:
-                self._rows[row.kind, row.action].append(row)
+        if not segment.rows:
+            return
+        self.ended = max(self.ended, int(segment.numbers("at").max()))
+        wanted = ~segment.equal("kind", trace.CONTROL)
+        for row in map(Row, *(compress(segment.column(name), wanted) for name in ROW)):
+            self._rows[row.kind, row.action].append(row)
 
     def of(self, kind: str, *actions: str) -> Iterator[Row]:
         """Rows of a kind with some actions."""
