@@ -40,11 +40,11 @@ from pyspark.sql import functions as f
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import BinaryType, MapType, StringType, StructType
 
+from pyspark_gossamer.source import refused
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
-
-    from gossamer.core.errors import ConfigError
 
 QUERY, BATCH, PARTITION, ROW = NAMES = "spark_query", "spark_batch", "spark_partition", "spark_row"
 """Attributes that name an event."""
@@ -116,30 +116,24 @@ def _check(schema: StructType) -> None:
         "attributes": (StringType(), text, MapType(StringType(), StringType(), False)),
     }
     if "payload" not in kinds:
-        raise _refused(f"there must be a column payload, not only {', '.join(kinds)}", key="payload")
+        raise refused(f"there must be a column payload, not only {', '.join(kinds)}", key="payload")
     for name, kind in kinds.items():
         if name not in known:
-            raise _refused("only payload and attributes are published: put it into one of them", key=name)
+            raise refused("only payload and attributes are published: put it into one of them", key=name)
         if kind not in known[name]:
             told = " or ".join(each.simpleString() for each in known[name][:2])
-            raise _refused(f"a column of {kind.simpleString()}; it must be {told}", key=name)
+            raise refused(f"a column of {kind.simpleString()}; it must be {told}", key=name)
 
 
 def _needed(options: Mapping[str, str], key: str) -> str:
     value = options.get(key, "")
     if not value:
-        raise _refused(f"say it with .option({key!r}, …)", key=key)
+        raise refused(f"say it with .option({key!r}, …)", key=key)
     return value
 
 
 def _inside_checkpoint(options: Mapping[str, str]) -> str:
     place = options.get("checkpointLocation", "").removeprefix("file:")
     if not place or "://" in place:
-        raise _refused("name a local folder for what must survive the query", key="manifest")
+        raise refused("name a local folder for what must survive the query", key="manifest")
     return f"{place}/gossamer"
-
-
-def _refused(message: str, key: str) -> ConfigError:
-    from gossamer.core.errors import ConfigError
-
-    return ConfigError(message, key=key)

@@ -29,7 +29,8 @@ which never changes its meaning, so that a query that is begun again from its ch
 one would have read.
 
 Spark starts processes to look for sources, to make one, and whenever it plans to read or to write. So neither
-this module nor what it makes imports gossamer before something is read, written or refused.
+this module nor what it makes imports gossamer before something is read, written or refused; only the columns
+of traces are asked of it.
 """
 
 from __future__ import annotations

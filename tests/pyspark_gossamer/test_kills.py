@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -94,7 +95,10 @@ def test_processes_of_a_query_die_and_every_event_arrives_once(
         return writer.option("checkpointLocation", str(tmp_path / "checkpoint")).option("chunk", "20").start()
 
     with Log(folder) as log, Station(tmp_path / "station") as station:
-        log.append(Source().parcels(EVENTS // 5, events=5))
+        source = Source()
+        for _ in range(2):
+            log.append(source.parcels(EVENTS // 10, events=5))
+            log.seal()
         for _ in range(KILLS):
             query = started(station)
             wanted = len(station.heard()) + dice.randrange(1, ROWS)
@@ -107,5 +111,6 @@ def test_processes_of_a_query_die_and_every_event_arrives_once(
         until(lambda: ended(started(station)))
         heard = station.heard()
     assert Counter(int(payload) for _, payload in heard) == Counter(range(1, EVENTS + 1))
-    assert len({query for (query, *_), _ in heard}) == 1, "the same query, whoever goes on with it"
+    query_id = json.loads((tmp_path / "checkpoint" / "metadata").read_text())["id"]
+    assert {query for (query, *_), _ in heard} == {query_id}, "the same query, whoever goes on with it"
     assert {batch for (_, batch, *_), _ in heard} == set(range(EVENTS // ROWS))

@@ -21,14 +21,13 @@ from gossamer.core import trace
 from gossamer.core.errors import ConfigError
 from gossamer.pipeline import tables
 from gossamer.pipeline.audit.auditing import MAX_LISTED, Violation
-from gossamer.pipeline.audit.catalogue import AUDITS
+from gossamer.pipeline.audit.catalogue import LOCAL
 from gossamer.pipeline.audit.kernels import Check, read
 from gossamer.pipeline.schema import ROWS
 
 MAX_FILES = 200
 """Segments that one batch takes."""
 _SEGMENT = re.compile(r"run=(?P<run>[^/]+)/(?P<name>[^/]+)-(?P<number>\d{6,})\.parquet$")
-_LOCAL = [name for name, each in AUDITS.items() if each.local]
 
 
 class Card(msgspec.Struct):
@@ -116,7 +115,7 @@ class Follower:
     def _check(self, writer: tuple[str, str]) -> None:
         """Give kernels the segments that are next; one that came early waits."""
         waiting = self._waiting[writer]
-        check = self._checks.setdefault(writer, Check(writer[0], _LOCAL))
+        check = self._checks.setdefault(writer, Check(writer[0], LOCAL))
         number = self._next.get(writer, 1)
         while number in waiting:
             segment = read(waiting.pop(number))

@@ -183,7 +183,7 @@ def _path() -> Column:
 
 _OPENED, _PUBLISHED = relations.of(trace.CHANNEL, trace.OPENED), relations.of(trace.PARCEL, trace.PUBLISHED)
 _SENT, _CONTROL = f"action = '{trace.SENT}'", f"kind = '{trace.CONTROL}'"
-_AGAIN = relations.of(trace.PARCEL, trace.SENT)
+_CARRIED = relations.of(trace.PARCEL, trace.SENT)
 
 _KEPT = f"""kept as (
     select run, channel, first(split(detail, ' ')[0]) filter (where {_OPENED}) as template,
@@ -192,8 +192,8 @@ _KEPT = f"""kept as (
         sum(if({_SENT} and {_CONTROL}, bytes, 0)) as control_bytes,
         count_if({_SENT} and not {_CONTROL}) as data_messages,
         sum(if({_SENT} and not {_CONTROL}, bytes, 0)) as data_bytes,
-        count_if({_AGAIN})
-            - count(distinct if({_AGAIN}, struct({relations.PARCEL}, node, peer), null)) as repairs
+        count_if({_CARRIED})
+            - count(distinct if({_CARRIED}, struct({relations.PARCEL}, node, peer), null)) as repairs
     from {{rows}} group by run, channel having template is not null)"""
 """``kept``: channels that were opened, what was published there and what went over links."""
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
 from gossamer.core import trace
-from gossamer.pipeline.audit.catalogue import AUDITS
+from gossamer.pipeline.audit.catalogue import AUDITS, LOCAL
 from gossamer.pipeline.audit.kernels import (
     BESIDES,
     DAMAGED,
@@ -104,13 +104,12 @@ def audit(spark: SparkSession, traces: Survey, *, plain: bool = False) -> Outcom
     plain
         Use the queries also where there are kernels; the outcome is the same.
     """
-    local = [name for name, each in AUDITS.items() if each.local]
     few = not plain and traces.rows <= FEW
     if plain:
-        text = union([*(AUDITS[name].query for name in local), *_besides()])
+        text = union([*(AUDITS[name].query for name in LOCAL), *_besides()])
         said, listed, counted = _collected(ask(_held(rows(spark, traces), traces, whole=False), text), traces)
     else:
-        looked = by_runs(spark, traces) if few else by_kernels(spark, traces, local)
+        looked = by_runs(spark, traces) if few else by_kernels(spark, traces, LOCAL)
         said, listed, counted = _collected(looked, traces)
     faults = (*traces.faults, *_faults(said))
     promised = _promised(said)
@@ -127,7 +126,7 @@ def audit(spark: SparkSession, traces: Survey, *, plain: bool = False) -> Outcom
             run,
             channel,
             promise,
-            promise in local or (promise in AUDITS and run in whole),
+            promise in LOCAL or (promise in AUDITS and run in whole),
             counted.get((run, channel, promise), 0),
         )
         for run, channel, promise in sorted({*promised, *counted})

@@ -28,3 +28,6 @@ AUDITS = {
         accounting,
     )
 }
+
+LOCAL = [name for name, each in AUDITS.items() if each.local]
+"""Promises that need no rows of other nodes."""

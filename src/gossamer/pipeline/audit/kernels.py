@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from gossamer.pipeline.audit.catalogue import AUDITS
+from gossamer.pipeline.audit.catalogue import AUDITS, LOCAL
 from gossamer.pipeline.audit.promise import Kernel
 from gossamer.pipeline.audit.segment import COLUMNS, Known, Segment
 from gossamer.pipeline.audit.whole import ROW, Whole
@@ -29,7 +29,6 @@ TASK_ROWS = 20_000
 """A task with fewer takes no longer than Spark needs to hand it out."""
 _WHOLE = tuple({*COLUMNS, *ROW})
 _TEXTS = [name for name in TEXTS if name in _WHOLE]
-_LOCAL = [name for name, each in AUDITS.items() if each.local]
 _Tables = Iterator[pa.Table]
 
 
@@ -102,14 +101,16 @@ def by_runs(spark: SparkSession, traces: Survey) -> DataFrame:
         segments: list[Segment] = []
         said = set[str]()
         for writer in writers:
-            for found in _written(writer, _LOCAL, segments.append, _WHOLE):
+            for found in _written(writer, LOCAL, segments.append, _WHOLE):
                 said.update(found.column("promise").to_pylist())
                 yield found
         if writers[0].run not in torn and not said & {GAP, DAMAGED}:
             yield check_whole(writers[0].run, segments)
 
-    runs = [tuple(each for each in traces.writers if each.run == run) for run in traces.runs]
-    return _spread(spark, runs, looked)
+    runs: dict[str, tuple[Writer, ...]] = {}
+    for writer in traces.writers:
+        runs[writer.run] = (*runs.get(writer.run, ()), writer)
+    return _spread(spark, list(runs.values()), looked)
 
 
 def _spread(

@@ -95,10 +95,12 @@ def contradicting(notes: Iterable[tuple[str, Row]]) -> Iterator[Found]:
         parcels[one_order, row.parcel].append(row)
     for rows in places.values():
         if len({row.parcel for row in rows}) > 1:
-            yield max(rows).found(max(rows).sequence, f"one parcel at place {rows[0].value}")
+            last = max(rows)
+            yield last.found(last.sequence, f"one parcel at place {last.value}")
     for rows in parcels.values():
         if len({row.value for row in rows}) > 1:
-            yield max(rows).found(rows[0].sequence, "one place for this parcel")
+            last = max(rows)
+            yield last.found(last.sequence, "one place for this parcel")
 
 
 AUDIT = Audit(PROMISE, violated(), whole=broken)
