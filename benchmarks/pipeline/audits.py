@@ -108,7 +108,7 @@ def by_duckdb(place: str) -> int:
     return int(row[0])
 
 
-def measure(millions: list[int], rounds: int) -> list[Figure]:
+def measure(rounds: int, millions: list[int]) -> list[Figure]:
     """Seconds and memory of both at each size, and how the kernel's grow; the largest is measured once."""
     traces = {million: tempfile.TemporaryDirectory(prefix="gossamer-bench-") for million in sorted(millions)}
     for million, place in traces.items():  # while there is only one process: it is forked

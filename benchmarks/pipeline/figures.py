@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+HOLDS, MISSED = "holds", "missed"
+
 
 class Figure(msgspec.Struct, frozen=True):
     """One line of the table.
@@ -39,7 +41,7 @@ class Figure(msgspec.Struct, frozen=True):
         if not self.target:
             return ""
         low = self.least is None or self.value >= self.least
-        return "holds" if low and (self.most is None or self.value <= self.most) else "missed"
+        return HOLDS if low and (self.most is None or self.value <= self.most) else MISSED
 
 
 def seconds(action: Callable[[], Any]) -> float:

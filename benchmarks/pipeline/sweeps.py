@@ -35,14 +35,13 @@ def measure(rounds: int) -> list[Figure]:
 
         return action
 
-    with ProcessPoolExecutor(2) as pool:
+    def pooled(pool: ProcessPoolExecutor) -> Callable[[], Any]:
+        return lambda: list(pool.map(_bare, [simulation] * RUNS, configurations))
 
-        def pooled() -> None:
-            list(pool.map(_bare, [simulation] * RUNS, configurations))
-
-        pooled()
-        swept(8)()
-        took = medians(rounds, one=swept(1), two=swept(8), pool=pooled)
+    with ProcessPoolExecutor(1) as alone, ProcessPoolExecutor(2) as both:
+        for warm in (pooled(alone), pooled(both), swept(8)):
+            warm()
+        took = medians(rounds, one=swept(1), two=swept(8), pool=pooled(both), process=pooled(alone))
     spark.stop()
     over = 100 * (took["two"] / took["pool"] - 1)
     return [
@@ -51,6 +50,7 @@ def measure(rounds: int) -> list[Figure]:
         Figure("sweep", f"{RUNS} of them, two workers", took["two"], "s"),
         Figure("sweep", f"{RUNS} of them, bare pool of two processes", took["pool"], "s"),
         Figure("sweep", "two workers to one", took["one"] / took["two"], "×", least=1.8),
+        Figure("sweep", "two bare processes to one", took["process"] / took["pool"], "×"),
         Figure("sweep", "over a bare pool of two processes", over, "%", most=15.0),
     ]
 
