@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
@@ -96,6 +97,21 @@ def test_the_first_session_writes_the_archive_and_the_next_uses_it(tmp_path: Pat
     assert using(java.archive_flags(real, tmp_path / "cache")) == [
         f"-XX:SharedArchiveFile={str(new).removesuffix('.new')}"
     ]
+
+
+def test_of_several_sessions_at_a_time_one_writes_the_archive(tmp_path: Path) -> None:
+    real = Java(installed(tmp_path / "java", "17.0.1"), "17.0.1")
+    program = (
+        "from pathlib import Path; from gossamer.pipeline.java import Java, archive_flags; "
+        f"print(archive_flags(Java(Path({str(real.home)!r}), '17.0.1'), Path({str(tmp_path)!r}))); input()"
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        assert "ArchiveClassesAtExit" in first.stdout.readline()
+        assert not any("AtExit" in flag for flag in java.archive_flags(real, tmp_path))
+        first.communicate("\n")
+    assert writing(java.archive_flags(real, tmp_path)), "the first one has ended"
 
 
 def test_another_spark_has_another_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

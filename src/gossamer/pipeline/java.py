@@ -6,11 +6,13 @@ drops flags for what some Javas do not have, which would not start or print warn
 
 The first session leaves an archive of the classes it loaded in a cache folder, written by Java when it
 ends; later sessions map that file instead of reading two hundred jars. Each Java and each place that Spark is
-installed in has its own, and only the few used last are kept.
+installed in has its own, and only the few used last are kept. To write one costs Java half as much again and ten
+seconds at its end, so of several sessions at a time one does.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -117,7 +119,18 @@ def archive_flags(java: Java, folder: Path) -> list[str]:
         both = f"{base}{os.pathsep}{ready}" if base else ready
         return [*quiet, f"-XX:SharedArchiveFile={both}"]
     own = [f"-XX:SharedArchiveFile={base}"] if base else []
-    return [*quiet, *own, f"-XX:ArchiveClassesAtExit={ready}{_NEW}"]
+    return [*quiet, *own, *([f"-XX:ArchiveClassesAtExit={ready}{_NEW}"] if _writes(folder) else [])]
+
+
+def _writes(folder: Path) -> bool:
+    """Whether this process is to write an archive: of several at a time, the first one."""
+    lock = os.open(folder / "writing", os.O_CREAT | os.O_WRONLY, 0o644)
+    try:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return False
+    return True  # left open: the lock is this process's until it ends
 
 
 def _spark() -> str:
