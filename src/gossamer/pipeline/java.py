@@ -6,8 +6,8 @@ drops flags for what some Javas do not have, which would not start or print warn
 
 The first session leaves an archive of the classes it loaded in a cache folder, written by Java when it
 ends; later sessions map that file instead of reading two hundred jars. Each Java and each place that Spark is
-installed in has its own, and only the few used last are kept. To write one costs Java half as much again and ten
-seconds at its end, so of several sessions at a time one does.
+installed in has its own, and only the few used last are kept. To write one costs Java half as much again and
+ten seconds at its end, so of several sessions at a time one does.
 """
 
 from __future__ import annotations
