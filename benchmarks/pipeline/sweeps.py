@@ -25,12 +25,12 @@ LEAST = 0.25
 def measure(rounds: int) -> list[Figure]:
     simulation = Simulation(_long_enough(), traces=False)
     configurations = grid({"replicate": range(RUNS)})
-    spark = session("local[2]")
+    spark = session("local[2]", quick=True)  # as the command does
 
-    def swept(partitions: int) -> Callable[[], Any]:
+    def swept(workers: int) -> Callable[[], Any]:
         def action() -> None:
             with tempfile.TemporaryDirectory(prefix="gossamer-bench-") as out:
-                done = run_sweep(spark, configurations, simulation, out, partitions=partitions)
+                done = run_sweep(spark, configurations, simulation, out, workers=workers)
                 assert done.ran == RUNS
 
         return action
@@ -39,9 +39,9 @@ def measure(rounds: int) -> list[Figure]:
         return lambda: list(pool.map(_bare, [simulation] * RUNS, configurations))
 
     with ProcessPoolExecutor(1) as alone, ProcessPoolExecutor(2) as both:
-        for warm in (pooled(alone), pooled(both), swept(8)):
+        for warm in (pooled(alone), pooled(both), swept(2)):
             warm()
-        took = medians(rounds, one=swept(1), two=swept(8), pool=pooled(both), process=pooled(alone))
+        took = medians(rounds, one=swept(1), two=swept(2), pool=pooled(both), process=pooled(alone))
     spark.stop()
     over = 100 * (took["two"] / took["pool"] - 1)
     return [
@@ -58,7 +58,7 @@ def measure(rounds: int) -> list[Figure]:
 def tiny(rounds: int) -> list[Figure]:
     """Runs that do nothing, so that only what a sweep costs is left."""
     configurations = grid({"number": range(TINY)})
-    spark = session("local[2]")
+    spark = session("local[2]", quick=True)  # as the command does
 
     def action() -> None:
         with tempfile.TemporaryDirectory(prefix="gossamer-bench-") as out:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,16 +160,34 @@ def test_a_simulation_in_a_sweep_is_the_run_that_its_replay_command_makes(
     assert command == f"gossamer simulate {scenario.file} --seed {one.seed} --set link.loss=0.25"
 
 
+@pytest.mark.parametrize(
+    ("tasks", "workers", "sizes"),
+    [
+        (24, 2, [6, 6, 3, 3, 2, 2, 1, 1]),
+        (24, 1, [24]),
+        (1, 8, [1]),
+        (5, 3, [1, 1, 1, 1, 1]),
+        (9, 2, [3, 3, 1, 1, 1]),
+    ],
+)
+def test_who_works_is_given_much_at_first_and_single_runs_at_last(
+    tasks: int, workers: int, sizes: list[int]
+) -> None:
+    bounds = sweep.shares(tasks, workers)
+    assert [end - begin for begin, end in pairwise(bounds)] == sizes
+    assert (bounds[0], bounds[-1]) == (0, tasks)
+
+
 # with Spark
 
 
-def test_the_same_rows_come_of_any_number_of_partitions(
+def test_the_same_rows_come_of_any_number_of_workers(
     spark: SparkSession, scenario: Scenario, tmp_path: Path
 ) -> None:
     configurations = grid({"link.loss": [0, 0.5], "replicate": range(3)})
     simulation = Simulation(scenario)
     tables = [
-        run_sweep(spark, configurations, simulation, tmp_path / f"{count}", partitions=count).table
+        run_sweep(spark, configurations, simulation, tmp_path / f"{count}", workers=count).table
         for count in (1, 4)
     ]
     assert tables[0].num_rows == 6
@@ -190,11 +209,11 @@ def test_a_sweep_goes_on_where_it_stopped_and_tries_failures_again(
             raise ValueError("not yet")
         return {"double": settings["n"] * 2}
 
-    first = run_sweep(spark, grid({"n": [1, 2]}), counted, tmp_path / "out", partitions=1)
+    first = run_sweep(spark, grid({"n": [1, 2]}), counted, tmp_path / "out", workers=1)
     assert [each.settings for each in first.failures] == [{"n": 2}]
     assert first.ran == 1
     (asked / "mended").touch()
-    second = run_sweep(spark, grid({"n": [1, 2, 3]}), counted, tmp_path / "out", partitions=1)
+    second = run_sweep(spark, grid({"n": [1, 2, 3]}), counted, tmp_path / "out", workers=1)
     assert (second.ran, second.failures) == (2, ())
     assert second.table["double"].to_pylist() == [2, 4, 6]
     begun = [path.name.partition("-")[0] for path in asked.iterdir()]
@@ -209,7 +228,7 @@ def test_a_configuration_that_kills_its_process_costs_no_other(
             os._exit(1)
         return {"double": settings["n"] * 2}
 
-    done = run_sweep(spark, grid({"n": range(8)}), deadly, tmp_path, partitions=2)
+    done = run_sweep(spark, grid({"n": range(8)}), deadly, tmp_path, workers=2)
     assert [(each.settings, each.reason) for each in done.failures] == [
         ({"n": 3}, "the process that ran it died")
     ]

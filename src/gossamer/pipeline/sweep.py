@@ -20,7 +20,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -43,7 +43,6 @@ Run = Callable[[Settings, int, Path], Mapping[str, Value | None]]
 
 ROWS, TRACES, FAILED, WORKING = "rows", "traces", "failed", ".working"
 TABLE = "sweep.parquet"
-PARTITIONS_PER_CORE = 4
 POLL = 0.1
 """Seconds between two looks at how far a sweep is."""
 
@@ -116,7 +115,7 @@ def run_sweep(
     out: str | Path,
     *,
     seed: int = 0,
-    partitions: int | None = None,
+    workers: int | None = None,
     progress: bool | None = None,
 ) -> Sweep:
     """Run every configuration that has no row in ``out`` yet.
@@ -126,9 +125,8 @@ def run_sweep(
         so does every key) and ``replay(settings, seed)`` (a command).
     seed
         The master seed.
-    partitions
-        Tasks of Spark; four per core if not given. More even out runs of different length, and each costs
-        some ten milliseconds.
+    workers
+        How many are expected to run at a time; as many as there are cores if not given.
     progress
         Whether to draw a bar; if not said, on a terminal.
     """
@@ -142,7 +140,7 @@ def run_sweep(
         before = _names(folder / ROWS)
         missing = [each for each in tasks if each.key not in before]
         with _bar(folder, tasks, progress):
-            _run_all(spark, missing, run, folder, partitions or _partitions(spark))
+            _run_all(spark, missing, run, folder, workers or _cores(spark))
         rows, failures = _gather(tasks, run, folder)
     return Sweep(rows, failures, len(missing) - len(failures))
 
@@ -199,12 +197,12 @@ def _words(error: Exception) -> str:
 # on the driver
 
 
-def _run_all(spark: SparkSession, tasks: list[Task], run: Run, out: Path, partitions: int) -> None:
+def _run_all(spark: SparkSession, tasks: list[Task], run: Run, out: Path, workers: int) -> None:
     """Run tasks until each has a row or a reason, whatever happens to the processes that run them."""
     left = tasks
     while left:
         try:
-            _job(spark, left, run, out, partitions)
+            _job(spark, left, run, out, workers)
             return
         except Exception as error:
             done = _names(out / ROWS) | _names(out / FAILED)
@@ -227,27 +225,45 @@ def _alone_in_a_job(spark: SparkSession, task: Task, run: Run, out: Path, error:
         (out / FAILED / task.key).write_text("the process that ran it died")
 
 
-def _job(spark: SparkSession, tasks: Sequence[Task], run: Run, out: Path, partitions: int) -> None:
-    count = min(partitions, len(tasks))
+def _job(spark: SparkSession, tasks: Sequence[Task], run: Run, out: Path, workers: int) -> None:
+    bounds = shares(len(tasks), workers)
+    count = len(bounds) - 1
     # neighbours in a grid take about the same time: deal them out
     dealt = [each for first in range(count) for each in tasks[first::count]]
+    parts = [dealt[begin:end] for begin, end in pairwise(bounds)]
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         scratch = out / WORKING / f"scratch-{uuid4().hex}"
         scratch.mkdir()
         for batch in batches:
-            numbers = batch.column(0).to_pylist()
-            reasons = [carry_out(dealt[number], run, out, scratch) for number in numbers]
-            yield pa.RecordBatch.from_pydict({"reason": reasons})
+            for number in batch.column(0).to_pylist():
+                reasons = [carry_out(each, run, out, scratch) for each in parts[number]]
+                yield pa.RecordBatch.from_pydict({"reason": reasons})
 
-    spark.range(0, len(dealt), 1, count).mapInArrow(work, "reason string").collect()
+    spark.range(0, count, 1, count).mapInArrow(work, "reason string").collect()
 
 
-def _partitions(spark: SparkSession) -> int:
+def shares(tasks: int, workers: int) -> list[int]:
+    """Where the tasks of Spark begin among those of a sweep, and where the last ends.
+
+    Each costs some ten milliseconds, so the first have much to do; the last have one run each, so that nobody
+    waits long for who is last. Every round hands out half of what is left, the same to each worker.
+    """
+    if workers == 1:
+        return [0, tasks]
+    bounds = [0]
+    while bounds[-1] < tasks:
+        size = -(-(tasks - bounds[-1]) // (2 * workers))
+        begin = bounds[-1]
+        bounds += [min(begin + size * number, tasks) for number in range(1, workers + 1)]
+    return sorted(set(bounds))
+
+
+def _cores(spark: SparkSession) -> int:
     try:
-        return PARTITIONS_PER_CORE * spark.sparkContext.defaultParallelism
+        return spark.sparkContext.defaultParallelism
     except Exception:  # Spark Connect does not tell
-        return PARTITIONS_PER_CORE * (os.cpu_count() or 1)
+        return os.cpu_count() or 1
 
 
 def _names(folder: Path) -> set[str]:
