@@ -380,3 +380,14 @@ def machine_paths(name: str, text: str) -> list[str]:
         for found in (_MACHINE_PATH.search(line), _REGISTRY.search(line))
         if found
     ]
+
+
+def styled(name: str, text: str) -> list[str]:
+    """Consoles that a command makes by itself: they take brackets in names of users for styles."""
+    tree = ast.parse(text)
+    made = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return [
+        f"{name}:{node.lineno}: make it with gossamer.cli.screen"
+        for node in made
+        if ast.unparse(node.func).rpartition(".")[2] == "Console"
+    ]

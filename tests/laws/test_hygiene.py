@@ -41,3 +41,13 @@ def test_no_file_names_a_path_of_some_machine_or_a_package_registry() -> None:
 
 def test_every_file_ends_with_a_line_end() -> None:
     assert [name for name, text in texts().items() if text and not text.endswith("\n")] == []
+
+
+def test_commands_take_no_brackets_in_names_for_styles() -> None:
+    commands = {
+        name: text
+        for name, text in texts().items()
+        if name.startswith("src/gossamer/cli/") and name.endswith(".py") and not name.endswith("/screen.py")
+    }
+    assert commands
+    assert [each for name, text in commands.items() for each in checks.styled(name, text)] == []

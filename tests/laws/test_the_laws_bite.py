@@ -245,3 +245,9 @@ def test_other_paths_are_left_alone(fine: str) -> None:
 def test_a_package_registry_is_caught() -> None:
     assert checks.machine_paths("x.txt", "https://files.python" + "hosted.org/x")
     assert checks.machine_paths("x.txt", "pip install --index" + "-url http://10.0.0.1/simple x")
+
+
+@pytest.mark.parametrize("planted", ["Console().print(x)", "a = rich.console.Console(stderr=True)"])
+def test_a_console_that_knows_styles_is_caught(planted: str) -> None:
+    assert checks.styled("cli/x.py", planted)
+    assert not checks.styled("cli/x.py", "from rich.console import Console\nscreen().print(x)")

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import cast
 
 import msgspec
+import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from gossamer.cli.audit import show
 from gossamer.cli.main import app, main
+from gossamer.cli.screen import screen
 from gossamer.core.errors import ConfigError
 from gossamer.pipeline.audit.auditing import Outcome
 
@@ -34,7 +35,7 @@ def gossamer(*arguments: object) -> tuple[int, str]:
 
 def shown(told: dict[str, object]) -> str:
     """What people see of an outcome that programs are told."""
-    console = Console(file=io.StringIO(), width=200)
+    console = screen(file=io.StringIO(), width=200)
     show(msgspec.convert({key: told[key] for key in told if key != "result"}, Outcome), console)
     return cast(io.StringIO, console.file).getvalue()
 
@@ -49,6 +50,7 @@ def test_audit_exits_with_0_1_or_2_and_says_so_as_json(tmp_path: Path) -> None:
     told = json.loads(said)
     assert (code, told["result"], told["complete"], told["violations"]) == (0, "passed", True, [])
     assert told["checked"] == {"rows": 4, "events": 1}
+    assert shown(json.loads(said.replace("fine", "[/b]"))).count("[/b]") == 4, "brackets are part of a name"
     written(tmp_path, STORIES["gap"])
     code, said = gossamer("audit", tmp_path, "--json")
     told = json.loads(said)
@@ -91,6 +93,7 @@ def test_report_writes_one_page_with_everything_in_it_that_fetches_nothing(tmp_p
     code, said = gossamer("report", tmp_path, "--out", tmp_path / "page.html")
     assert code == 0
     assert "1 run, " in said
+    assert "left out" not in said
     page = (tmp_path / "page.html").read_text()
     assert page.startswith("<!doctype html>")
     assert page.count("<svg") == page.count("</svg>") == 4
@@ -101,6 +104,19 @@ def test_report_writes_one_page_with_everything_in_it_that_fetches_nothing(tmp_p
     assert "<lossy>" not in page
     assert not re.search(r'(?:src|href)="(?!#)', page)
     assert "<script" not in page
+
+
+def test_a_report_leaves_out_what_is_damaged_and_says_so_even_if_nothing_is_left(tmp_path: Path) -> None:
+    written(tmp_path, kept())
+    file = tmp_path / "run=fine" / "world-000001.parquet"
+    column = pq.read_metadata(file).row_group(0).column(13)
+    damaged = bytearray(file.read_bytes())
+    assert column.path_in_schema == "bytes", "no audit reads it"
+    damaged[column.data_page_offset + column.total_compressed_size - 2] ^= 255
+    file.write_bytes(damaged)
+    code, said = gossamer("report", tmp_path, "--out", tmp_path / "page.html")
+    assert (code, "0 rows, 1 damaged files left out" in said) == (0, True)
+    assert str(file) in (tmp_path / "page.html").read_text()
 
 
 def test_a_folder_without_traces_is_an_error(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,11 +48,20 @@ def test_cards_and_violations_grow_with_the_segments(spark: SparkSession, tmp_pa
     assert follower.state.gaps == 0
 
 
-def test_the_command_tells_what_is_there_as_json(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_command_tells_what_is_there_as_json_and_leaves_out_what_is_damaged(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     written(tmp_path, STORIES["gap"])
+    for run, segment in (("no Parquet", 4), ("gone", 5)):
+        written(tmp_path, replace(STORIES["excused"], run=run), segment)
+    (tmp_path / "run=no Parquet" / "world-000001.parquet").write_bytes(b"no Parquet")
+    (tmp_path / "run=gone" / "world-000002.parquet").unlink()
     done = CliRunner().invoke(app, ["watch", str(tmp_path), "--once", "--json"], catch_exceptions=False)
     told = json.loads(done.stdout.splitlines()[-1])
-    assert (done.exit_code, told["rows"], len(told["violations"])) == (0, 13, 3)
+    others = len(STORIES["excused"].rows)
+    assert (done.exit_code, told["rows"], len(told["violations"])) == (0, 13 + others - 4 + 5, 3)
+    assert (told["damaged"], told["waiting"]) == (1, -(-others // 5) - 2)
+    assert told["gaps"] > 0
 
 
 def test_a_folder_that_is_not_there_is_said_so(spark: SparkSession, tmp_path: Path) -> None:

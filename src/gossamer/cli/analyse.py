@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from gossamer.analysis import deployment, reach
 from gossamer.analysis.dispatch import Traffic, loads
 from gossamer.analysis.paths import paths
 from gossamer.cli.node import Json
+from gossamer.cli.screen import screen
 from gossamer.core.errors import ConfigError
 
 app = typer.Typer(help="Load of dispatchers, length of paths, reach under failures.", no_args_is_help=True)
@@ -154,4 +154,4 @@ def _table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     table = Table(*columns, title=title)
     for row in rows:
         table.add_row(*row)
-    Console(highlight=False).print(table)
+    screen().print(table)

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import msgspec
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from gossamer.announce.reliability import Repetition
 from gossamer.cli.audit import Master, pipeline, spark_for
 from gossamer.cli.node import Json
+from gossamer.cli.screen import screen
 from gossamer.simulator.losses import all_kinds
 from gossamer.whatif.memberships import RATES, WAYS, Setting, compare, loses
 
@@ -47,7 +47,7 @@ def losses(
             f"{each.arrived:.4%}",
             f"{each.expected:.4%}",
         )
-    Console(highlight=False).print(table)
+    screen().print(table)
 
 
 def memberships(
@@ -85,7 +85,7 @@ def memberships(
             f"{row.arrived:.2%}",
             end_section=row.way == WAYS[-1],
         )
-    console = Console(highlight=False)
+    console = screen()
     console.print(table)
     console.print("time in groups: seconds times groups per second, of one listener; groups: of the network")
     for each in rates:
@@ -116,7 +116,7 @@ def indexes(
     table = Table("", "clustered", "by lot", title=f"{found.indexes} indexes, {found.reports} reports")
     table.add_row("indexes per listener", f"{found.clustered:.2f}", f"{found.by_lot:.2f}")
     table.add_row("bytes of them", f"{found.clustered_bytes:,.0f}", f"{found.by_lot_bytes:,.0f}")
-    console = Console(highlight=False)
+    console = screen()
     console.print(table)
     console.print(
         f"an index has threads of {found.applications_per_index:.1f} of {crowd.applications} applications"

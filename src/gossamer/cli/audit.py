@@ -11,8 +11,10 @@ import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from gossamer.cli.node import Json
+from gossamer.cli.screen import bold, screen
 from gossamer.core.errors import SparkUnavailable
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ def audit(
     if as_json:
         print(msgspec.json.encode({**msgspec.to_builtins(outcome), "result": outcome.word}).decode())
     else:
-        show(outcome, Console(highlight=False))
+        show(outcome, screen())
     raise typer.Exit(outcome.code)
 
 
@@ -63,15 +65,15 @@ def report(
     master: Master = None,
 ) -> None:
     """Make one page with pictures of what happened: topology, latency, load, promises."""
-    look = _survey(traces, run)
+    look = _survey(traces, run, deep=True)  # Spark would fail at a page that cannot be read
     with spark_for(master, look.rows) as spark:
         from gossamer.pipeline.report import report as make
 
         page, _ = make(spark, look)
     out.write_text(page)
     runs = "1 run" if len(look.runs) == 1 else f"{len(look.runs)} runs"
-    said = f"{out}: {len(page) // 1024} KiB, {runs}, {look.rows} rows"
-    Console(highlight=False).print(said, soft_wrap=True)
+    said = f"{out}: {len(page) // 1024} KiB, {runs}, {look.rows} rows{_left_out(look.quarantined)}"
+    screen().print(said, soft_wrap=True)
 
 
 def watch(
@@ -93,33 +95,35 @@ def show(outcome: Outcome, console: Console) -> None:
     table = Table("run", "channel", "promise", "result")
     for verdict in outcome.verdicts:
         if verdict.violations:
-            word = f"[bold red]{verdict.violations} violations[/]"
+            word = bold(f"{verdict.violations} violations", style="bold red")
         elif not verdict.judged:
-            word = "[yellow]cannot be told[/]"
+            word = bold("cannot be told", style="yellow")
         else:
-            word = "kept" if outcome.complete else "kept, as far as rows go"
+            word = Text("kept" if outcome.complete else "kept, as far as rows go")
         table.add_row(verdict.run, verdict.channel, verdict.promise, word)
     console.print(table)
     for each in outcome.violations[:SHOWN]:
         console.print(
             f"  {each.run} {each.channel}: {each.promise} broken at {each.node} by number {each.number} of "
             f"{each.source or 'nobody'}, instant {each.at}; expected: {each.expected}",
-            markup=False,
             soft_wrap=True,
         )
     if outcome.total > SHOWN:
         console.print(f"  … and {outcome.total - SHOWN} more")
     for fault in outcome.faults[:SHOWN]:
         console.print(
-            f"  incomplete: {fault.run}, {fault.file or fault.writer}: {fault.reason}", markup=False
+            f"  incomplete: {fault.run}, {fault.file or fault.writer}: {fault.reason}", soft_wrap=True
         )
     if len(outcome.faults) > SHOWN:
         console.print(f"  … and {len(outcome.faults) - SHOWN} more")
-    quarantined = sum(fault.quarantined for fault in outcome.faults)
-    damaged = f", {quarantined} damaged files left out" if quarantined else ""
+    damaged = _left_out(sum(fault.quarantined for fault in outcome.faults))
     console.print(
-        f"[bold]{outcome.word}[/]: {outcome.checked.rows} rows, {outcome.checked.events} events{damaged}"
+        bold(outcome.word, f": {outcome.checked.rows} rows, {outcome.checked.events} events{damaged}")
     )
+
+
+def _left_out(files: int) -> str:
+    return f", {files} damaged files left out" if files else ""
 
 
 def _survey(traces: str, runs: list[str] | None, deep: bool = False) -> Survey:

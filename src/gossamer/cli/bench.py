@@ -8,14 +8,15 @@ from typing import Annotated
 
 import msgspec
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from gossamer.bench.peers import RECEIVERS, SIZES, Plan, Result, Row, compare
 from gossamer.bench.scaling import BASE, work
 from gossamer.cli.audit import pipeline
 from gossamer.cli.node import Json
+from gossamer.cli.screen import bold, screen
 from gossamer.cli.session import until_stopped
 from gossamer.core.errors import ConfigError
 
@@ -101,7 +102,7 @@ def rings(
 
 
 async def _compare(result: Result) -> bool:
-    console = Console(stderr=True)
+    console = screen(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=result.plan.steps)
@@ -132,7 +133,7 @@ def told(result: Result, rows: list[Row]) -> str:
 
 def show(result: Result, rows: list[Row]) -> None:
     """Tables: rates with ratios to the fastest peer, processor time, round trips."""
-    console = Console(highlight=False)
+    console = screen()
     found = {(row.system, row.size, row.receivers): row for row in rows}
     for receivers in result.plan.receivers:
         to = f"{receivers} receiver{'s' if receivers > 1 else ''}"
@@ -154,13 +155,15 @@ def show(result: Result, rows: list[Row]) -> None:
     lost = sum(row.loss for row in rows)
     console.print(f"lost: {lost or 'nothing'}; medians of {result.plan.repeat} interleaved repetitions")
     for name, problem in result.problems.items():
-        console.print(f"[red]{name}[/]: {problem}", soft_wrap=True)
+        console.print(bold(name, f": {problem}", "red"), soft_wrap=True)
 
 
 Cells = dict[tuple[str, int, int], Row]
 
 
-def _table(title: str, result: Result, found: Cells, receivers: int, text: Callable[[Row], str]) -> Table:
+def _table(
+    title: str, result: Result, found: Cells, receivers: int, text: Callable[[Row], str | Text]
+) -> Table:
     table = Table("system", title=title)
     for size in result.plan.sizes:
         table.add_column(f"{size} B", justify="right")
@@ -173,10 +176,10 @@ def _table(title: str, result: Result, found: Cells, receivers: int, text: Calla
     return table
 
 
-def _rate(row: Row) -> str:
+def _rate(row: Row) -> Text:
     share = f" ({row.ratio:.2f}×)" if row.ratio is not None else ""
-    lost = f" [red]{row.loss} lost[/]" if row.loss else ""
-    return f"{_short(row.rate)}{share}{lost}"
+    lost = f" {row.loss} lost" if row.loss else ""
+    return Text.assemble(_short(row.rate), share, (lost, "red"))
 
 
 def _short(rate: float) -> str:

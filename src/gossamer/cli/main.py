@@ -6,7 +6,6 @@ import logging
 import sys
 
 import typer
-from rich.console import Console
 
 from gossamer.cli import (
     analyse,
@@ -23,6 +22,7 @@ from gossamer.cli import (
     talk,
     whatif,
 )
+from gossamer.cli.screen import bold, screen
 from gossamer.core.errors import ConfigError, GossamerError, SparkUnavailable
 
 app = typer.Typer(
@@ -69,16 +69,10 @@ def main() -> None:
     try:
         app()
     except GossamerError as error:
-        Console(stderr=True).print(
-            f"[bold red]error:[/] {_plain(str(error))}", highlight=False, soft_wrap=True
-        )
+        screen(stderr=True).print(bold("error:", f" {error}", "bold red"), soft_wrap=True)
         sys.exit(2 if isinstance(error, ConfigError | SparkUnavailable) else 1)
     except KeyboardInterrupt:
         sys.exit(130)
-
-
-def _plain(text: str) -> str:
-    return text.replace("[", r"\[")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from gossamer.cli.screen import bold, screen
 from gossamer.cli.session import DEFAULT_LISTEN, until_stopped
 from gossamer.core.names import Role
 from gossamer.runtime.config import NodeConfig, TrustConfig, load
@@ -64,7 +65,7 @@ def up(
 
 
 async def _serve(settings: NodeConfig, as_json: bool) -> None:
-    console = Console(highlight=False)
+    console = screen()
     async with Node(settings, patient=True) as node:
         if as_json:
             print(
@@ -86,7 +87,7 @@ async def _serve(settings: NodeConfig, as_json: bool) -> None:
 
 
 def _greet(console: Console, node: Node, settings: NodeConfig) -> None:
-    console.print(f"node [bold]{node.name}[/] ({settings.role}) is up")
+    console.print("node", bold(node.name, f" ({settings.role}) is up"))
     for address in node.addresses:
         console.print(f"  listens at {address}")
     for channel in settings.channel:
@@ -114,4 +115,4 @@ async def _channels(at: str, as_json: bool) -> None:
     for entry in entries:
         settings = ", ".join(f"{key}={value}" for key, value in entry.settings.items())
         table.add_row(entry.name, entry.template, settings, entry.creator)
-    Console().print(table)
+    screen().print(table)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from gossamer.cli import show
 from gossamer.cli.node import At, Json
+from gossamer.cli.screen import screen
 from gossamer.cli.session import DEFAULT_LISTEN, until_stopped
 from gossamer.core.errors import BadPackage, ConfigError, GossamerError, TooLarge
 from gossamer.runtime.loading import rehearse
@@ -144,7 +144,7 @@ def published(at: At = DEFAULT_LISTEN, as_json: Json = False) -> None:
             str(row.get("bytes", "")),
             row.get("key", row.get("error")),
         )
-    Console().print(table)
+    screen().print(table)
 
 
 def _row(label: Label) -> dict[str, Any]:

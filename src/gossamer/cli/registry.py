@@ -8,10 +8,10 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from gossamer.cli.node import At, Json
+from gossamer.cli.screen import screen
 from gossamer.cli.session import DEFAULT_LISTEN, until_stopped
 from gossamer.overlay.items import Item
 from gossamer.runtime.node import connect
@@ -103,7 +103,7 @@ def list_items(prefix: Prefix = "", at: At = DEFAULT_LISTEN, as_json: Json = Fal
     table = Table("key", "value", "written by")
     for row in rows:
         table.add_row(row["key"], ascii(row.get("value", "(binary)"))[1:-1][:60], row["writer"])
-    Console().print(table)
+    screen().print(table)
 
 
 @app.command("watch")

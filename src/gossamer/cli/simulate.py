@@ -8,11 +8,11 @@ from typing import Annotated
 
 import msgspec
 import typer
-from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 from gossamer.cli.node import Json
+from gossamer.cli.screen import bold, screen
 from gossamer.cli.sweep import One, one_each, settings_of
 from gossamer.simulator.scenario import Result, Scenario, load, run
 from gossamer.simulator.variation import command, varied
@@ -42,17 +42,15 @@ def simulate(
 
 def with_progress(scenario: Scenario, seed: int, out: Path | None) -> Result:
     """Run a scenario; people at a terminal see how far it is."""
-    console = Console(stderr=True)
+    console = screen(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(f"simulating {scenario.name}, seed {seed}", total=scenario.duration)
         return run(scenario, seed, out, lambda seconds: progress.update(task, completed=seconds))
 
 
 def _show(result: Result, out: Path | None) -> None:
-    console = Console(highlight=False)
-    console.print(
-        f"[bold]{result.scenario}[/], seed {result.seed}: {result.virtual_seconds:g} virtual seconds"
-    )
+    console = screen()
+    console.print(bold(result.scenario, f", seed {result.seed}: {result.virtual_seconds:g} virtual seconds"))
     table = Table(show_header=False)
     share = f" ({result.delivered / result.expected:.1%})" if result.expected else ""
     rows = {

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from gossamer.cli.audit import pipeline, spark_for
 from gossamer.cli.node import Json
+from gossamer.cli.screen import screen
 from gossamer.cli.talk import value_of
 from gossamer.core.errors import ConfigError
 from gossamer.simulator.scenario import load
@@ -139,7 +139,7 @@ def _show(settings: list[str], rows: list[dict[str, Any]], out: Path) -> None:
             f"{_mean(same, 'control_messages'):.0f}",
             str(sum(row["violations"] for row in same)),
         )
-    console = Console(highlight=False)
+    console = screen()
     console.print(table)
     console.print(f"{len(rows)} rows in {out / 'sweep.parquet'}")
 

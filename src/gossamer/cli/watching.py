@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from gossamer.cli.screen import bold, screen
 from gossamer.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -29,9 +30,7 @@ def follow(spark: SparkSession, folder: str, interval: float, once: bool, as_jso
     if as_json:
         watch(spark, folder, Follower(_print), interval=interval, once=once)
         return
-    with Live(
-        Text("waiting for the first segment"), console=Console(highlight=False), auto_refresh=False
-    ) as live:
+    with Live(Text("waiting for the first segment"), console=screen(), auto_refresh=False) as live:
         watch(
             spark,
             folder,
@@ -46,6 +45,8 @@ def _print(state: State) -> None:
         "rows": state.rows,
         "segments": state.segments,
         "gaps": state.gaps,
+        "damaged": state.damaged,
+        "waiting": state.waiting,
         "channels": [msgspec.to_builtins(card) for _, card in sorted(state.cards.items())],
         "violations": msgspec.to_builtins(state.violations),
     }
@@ -59,7 +60,7 @@ def _drawn(state: State) -> Group:
     for _, card in sorted(state.cards.items()):
         latencies = ("–" if each is None else f"{each:g} ms" for each in (card.latency_p50, card.latency_p99))
         counts = (card.published, card.delivered, card.dropped, card.messages)
-        broken = f"[bold red]{card.violations}[/]" if card.violations else "0"
+        broken = bold(str(card.violations), style="bold red") if card.violations else "0"
         table.add_row(card.run, card.channel, *map(str, counts), *latencies, broken)
     last = [
         Text(
@@ -67,5 +68,11 @@ def _drawn(state: State) -> Group:
         )
         for each in state.violations[-SHOWN:]
     ]
-    missing = f", {state.gaps} gaps" if state.gaps else ""
-    return Group(table, *last, Text(f"{state.rows} rows in {state.segments} segments{missing}"))
+    said = [f"{state.rows} rows in {state.segments} segments"]
+    if state.gaps:
+        said.append(f"{state.gaps} gaps")
+    if state.damaged:
+        said.append(f"{state.damaged} damaged files left out")
+    if state.waiting:
+        said.append(f"{state.waiting} segments wait for one that is missing")
+    return Group(table, *last, Text(", ".join(said)))

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from gossamer.cli.audit import Master, pipeline, spark_for
 from gossamer.cli.node import Json
+from gossamer.cli.screen import screen
 from gossamer.cli.sweep import One, one_each, settings_of
 from gossamer.simulator.variation import varied
 
@@ -55,7 +55,7 @@ def whatif(
 def _show(answer: Answer) -> None:
     from gossamer.whatif import words
 
-    console = Console(highlight=False)
+    console = screen()
     table = Table("design", "limits kept", "worst", "saturates at", "full first")
     for each in answer.verdicts:
         worst = ", ".join(

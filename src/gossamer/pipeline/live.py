@@ -1,17 +1,18 @@
 """Follows the traces of a running overlay: a streaming job that keeps scorecards and violations current.
 
-Every segment is taken once, when it is complete. Kernels go on from where they were, so that a violation is
-known as soon as the segment that shows it is there; what needs rows of several nodes is left to the audit.
+The job follows files, not their rows: every segment is taken once, when it is complete, and a damaged one is
+left out and counted. Kernels go on from where they were, so that a violation is known as soon as the segment
+that shows it is there; what needs rows of several nodes is left to the audit.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
@@ -23,10 +24,14 @@ from gossamer.pipeline import tables
 from gossamer.pipeline.audit.auditing import MAX_LISTED, Violation
 from gossamer.pipeline.audit.catalogue import LOCAL
 from gossamer.pipeline.audit.kernels import Check, read
-from gossamer.pipeline.schema import ROWS
+from gossamer.pipeline.reading import Segment, Survey, Writer, rows, segment
 
 MAX_FILES = 200
 """Segments that one batch takes."""
+_THREADS = 8
+_Name = tuple[str, str]
+"""A run and a writer."""
+_FILES = "path string, modificationTime timestamp, length bigint, content binary"
 _SEGMENT = re.compile(r"run=(?P<run>[^/]+)/(?P<name>[^/]+)-(?P<number>\d{6,})\.parquet$")
 
 
@@ -47,11 +52,21 @@ class Card(msgspec.Struct):
 
 
 class State(msgspec.Struct):
-    """What has been seen so far."""
+    """What has been seen so far.
+
+    gaps
+        Places where rows are missing.
+    damaged
+        Files that were left out.
+    waiting
+        Segments that have come, and are not checked because one before them has not.
+    """
 
     rows: int = 0
     segments: int = 0
     gaps: int = 0
+    damaged: int = 0
+    waiting: int = 0
     cards: dict[tuple[str, str], Card] = msgspec.field(default_factory=dict)
     violations: list[Violation] = msgspec.field(default_factory=list)
 
@@ -60,30 +75,53 @@ class State(msgspec.Struct):
 
 
 class Follower:
-    """Takes batches of rows, each with the file it is from, and keeps a state."""
+    """Takes batches of files and keeps a state."""
 
     def __init__(self, told: Callable[[State], None] = lambda state: None) -> None:
         self.state = State()
         self._told = told
-        self._checks: dict[tuple[str, str], Check] = {}
-        self._next: dict[tuple[str, str], int] = {}
-        self._waiting: dict[tuple[str, str], dict[int, str]] = {}
+        self._checks: dict[_Name, Check] = {}
+        self._next: dict[_Name, int] = {}
+        self._waiting: dict[_Name, dict[int, Segment | None]] = {}
 
     def __call__(self, batch: DataFrame, _: int) -> None:
         """One micro-batch."""
-        batch = batch.persist()
-        try:
-            self._count(batch)
-            for row in batch.select("file").distinct().collect():
-                self._arrived(row.file)
-        finally:
-            batch.unpersist()
+        readable = self._arrived([row.path for row in batch.select("path").collect()])
+        if readable:
+            self._counted(batch.sparkSession, readable)
         for writer in sorted(self._waiting):
             self._check(writer)
+        self.state.waiting = sum(map(len, self._waiting.values()))
         self._told(self.state)
 
-    def _count(self, batch: DataFrame) -> None:
-        named = batch.where(~sf.col("channel").startswith("#"))
+    def _arrived(self, paths: list[str]) -> dict[_Name, list[Segment]]:
+        """Take note of files; those that can be read."""
+        files = [found for path in paths if (found := _SEGMENT.search(path.removeprefix("file:")))]
+        places, numbers = [each.string for each in files], [int(each["number"]) for each in files]
+        with ThreadPoolExecutor(_THREADS) as pool:
+            looks = list(pool.map(segment, places, numbers))
+        readable: dict[_Name, list[Segment]] = {}
+        for file, number, seen in zip(files, numbers, looks, strict=True):
+            writer = (file["run"], file["name"])
+            waiting = self._waiting.setdefault(writer, {})
+            if isinstance(seen, Segment):
+                waiting[number] = seen
+                readable.setdefault(writer, []).append(seen)
+            else:
+                waiting[number] = None
+                self.state.damaged += 1
+        return readable
+
+    def _counted(self, spark: SparkSession, readable: dict[_Name, list[Segment]]) -> None:
+        writers = tuple(Writer(run, name, tuple(found)) for (run, name), found in readable.items())
+        everything = rows(spark, Survey("", writers, ())).persist()
+        try:
+            self._count(everything)
+        finally:
+            everything.unpersist()
+
+    def _count(self, everything: DataFrame) -> None:
+        named = everything.where(~sf.col("channel").startswith("#"))
         sent = sf.col("action") == trace.SENT
         parcel = sf.col("kind") == trace.PARCEL
         columns = {
@@ -105,25 +143,20 @@ class Follower:
             card = self.state.card(row.run, row.channel)
             card.latency_p50, card.latency_p99 = (round(each / 10**6, 3) for each in row.shares)
 
-    def _arrived(self, file: str) -> None:
-        path = unquote(urlsplit(file).path) if file.startswith("file:") else file
-        found = _SEGMENT.search(path)
-        if found:
-            writer = (found["run"], found["name"])
-            self._waiting.setdefault(writer, {})[int(found["number"])] = path
-
-    def _check(self, writer: tuple[str, str]) -> None:
+    def _check(self, writer: _Name) -> None:
         """Give kernels the segments that are next; one that came early waits."""
         waiting = self._waiting[writer]
         check = self._checks.setdefault(writer, Check(writer[0], LOCAL))
         number = self._next.get(writer, 1)
         while number in waiting:
-            segment = read(waiting.pop(number))
+            whole = waiting.pop(number)
             number += 1
+            if whole is None:
+                continue  # kernels notice by the next position that rows are missing
             self.state.segments += 1
-            self.state.rows += segment.rows
+            self.state.rows += whole.rows
             gaps = len(check.known.gaps)
-            found = check.take(segment).to_pylist()
+            found = check.take(read(whole.path)).to_pylist()
             self.state.gaps += len(check.known.gaps) - gaps
             for row in found:
                 self.state.card(row["run"], row["channel"]).violations += 1
@@ -138,13 +171,13 @@ def watch(
     """Follow a folder until the job is stopped, or with ``once`` until all that is there has been seen."""
     if "://" not in folder and not Path(folder).is_dir():
         raise ConfigError("there is no such folder; nodes make it when they trace", file=folder)
-    rows = spark.readStream.schema(ROWS).option("pathGlobFilter", "*.parquet")
-    stream = rows.option("maxFilesPerTrigger", MAX_FILES).parquet(folder)
-    named = stream.withColumn("file", sf.col("_metadata.file_path"))
+    files = spark.readStream.format("binaryFile").schema(_FILES).option("recursiveFileLookup", "true")
+    named = files.option("pathGlobFilter", "*.parquet").option("maxFilesPerTrigger", MAX_FILES).load(folder)
     when: dict[str, Any] = {"availableNow": True} if once else {"processingTime": f"{interval} seconds"}
     with TemporaryDirectory(prefix="gossamer-watch-") as kept:
         job = (
-            named.writeStream.foreachBatch(follower)
+            named.select("path")
+            .writeStream.foreachBatch(follower)
             .option("checkpointLocation", kept)
             .trigger(**when)
             .start()

@@ -148,6 +148,13 @@ def opened(place: str) -> tuple[fs.FileSystem, str]:
     return fs.LocalFileSystem(), os.path.abspath(place)
 
 
+def segment(place: str, number: int) -> Segment | str:
+    """A file of which every page was read, or why it cannot be used."""
+    system, path = opened(place)
+    found = _look(place.removesuffix(path) if "://" in place else "", system, number, path, deep=True)
+    return found if isinstance(found, Segment) else found[1]
+
+
 def rows(spark: SparkSession, traces: Survey) -> DataFrame:
     """All rows of all readable segments, with the name of their run."""
     places: dict[str, list[str]] = {}

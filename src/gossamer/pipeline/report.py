@@ -35,8 +35,8 @@ def report(spark: SparkSession, traces: Survey) -> tuple[str, Outcome]:
         spans = (
             everything.groupBy("run").agg(sf.min("at").alias("first"), sf.max("at").alias("last")).collect()
         )
-        sizes = sf.create_map(*(sf.lit(each) for span in spans for each in (span.run, _length(span))))
-        bucket = sizes[sf.col("run")]
+        sizes = [sf.lit(each) for span in spans for each in (span.run, _length(span))]
+        bucket = sf.create_map(*sizes)[sf.col("run")] if sizes else sf.lit(1.0)
         timed = everything.withColumn("bucket", bucket)
         links = _by_run(tables.link_utilisation(timed, sf.col("bucket")))
         loads = _by_run(tables.node_load(timed, sf.col("bucket")))

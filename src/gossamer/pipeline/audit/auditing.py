@@ -20,6 +20,7 @@ from gossamer.pipeline.audit.kernels import (
     GAP,
     OPENED,
     TASK_ROWS,
+    WHOLE,
     by_kernels,
     by_runs,
 )
@@ -109,7 +110,7 @@ def audit(spark: SparkSession, traces: Survey, *, plain: bool = False) -> Outcom
         text = union([*(AUDITS[name].query for name in LOCAL), *_besides()])
         said, listed, counted = _collected(ask(_held(rows(spark, traces), traces, whole=False), text), traces)
     else:
-        looked = by_runs(spark, traces) if few else by_kernels(spark, traces, LOCAL)
+        looked = by_runs(spark, traces) if few else by_kernels(spark, traces, LOCAL, WHOLE)
         said, listed, counted = _collected(looked, traces)
     faults = (*traces.faults, *_faults(said))
     promised = _promised(said)

@@ -27,8 +27,9 @@ EVENTS, ENDED, OPENED, GAP, DAMAGED = "#events", "#ended", "#opened", "#gap", "#
 MAX_TASKS = 256
 TASK_ROWS = 20_000
 """A task with fewer takes no longer than Spark needs to hand it out."""
-_WHOLE = tuple({*COLUMNS, *ROW})
-_TEXTS = [name for name in TEXTS if name in _WHOLE]
+WHOLE = tuple({*COLUMNS, *ROW})
+"""What all audits read, queries too."""
+_TEXTS = [name for name in TEXTS if name in WHOLE]
 _Tables = Iterator[pa.Table]
 
 
@@ -84,11 +85,17 @@ def check_whole(run: str, segments: Iterable[Segment]) -> pa.Table:
     return _found(run, ((name, each.whole(whole)) for name, each in AUDITS.items() if each.whole))
 
 
-def by_kernels(spark: SparkSession, traces: Survey, promises: Sequence[str]) -> DataFrame:
-    """What kernels find in all writers; each writer is one task's, so that no row has to move."""
+def by_kernels(
+    spark: SparkSession, traces: Survey, promises: Sequence[str], columns: Sequence[str] = COLUMNS
+) -> DataFrame:
+    """What kernels find in all writers; each writer is one task's, so that no row has to move.
+
+    columns
+        Those that must be readable: more than kernels need, if queries read the same files later.
+    """
 
     def looked(writers: Sequence[Writer]) -> _Tables:
-        return _written(writers[0], promises, lambda segment: None, COLUMNS)
+        return _written(writers[0], promises, lambda segment: None, columns)
 
     return _spread(spark, [(writer,) for writer in traces.writers], looked)
 
@@ -101,7 +108,7 @@ def by_runs(spark: SparkSession, traces: Survey) -> DataFrame:
         segments: list[Segment] = []
         said = set[str]()
         for writer in writers:
-            for found in _written(writer, LOCAL, segments.append, _WHOLE):
+            for found in _written(writer, LOCAL, segments.append, WHOLE):
                 said.update(found.column("promise").to_pylist())
                 yield found
         if writers[0].run not in torn and not said & {GAP, DAMAGED}:
