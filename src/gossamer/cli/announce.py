@@ -14,9 +14,9 @@ from gossamer.announce.plan import planned
 from gossamer.announce.reliability import Erasure, Reliability, Repetition
 from gossamer.announce.sender import Pace
 from gossamer.announce.station import StationSettings
-from gossamer.cli.audit import Master, pipeline, spark_for
 from gossamer.cli.node import Json
 from gossamer.cli.session import until_stopped
+from gossamer.cli.spark import Master, pipeline, spark_for
 from gossamer.cli.talk import given
 from gossamer.core.errors import ConfigError
 from gossamer.runtime.announcer import Announcer

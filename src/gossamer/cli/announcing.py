@@ -10,9 +10,9 @@ import typer
 from rich.table import Table
 
 from gossamer.announce.reliability import Repetition
-from gossamer.cli.audit import Master, pipeline, spark_for
 from gossamer.cli.node import Json
 from gossamer.cli.screen import screen
+from gossamer.cli.spark import Master, pipeline, spark_for
 from gossamer.simulator.losses import all_kinds
 from gossamer.whatif.memberships import RATES, WAYS, Setting, compare, loses
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,22 +13,15 @@ from rich.text import Text
 
 from gossamer.cli.node import Json
 from gossamer.cli.screen import bold, screen
-from gossamer.core.errors import SparkUnavailable
+from gossamer.cli.spark import Master, pipeline, spark_for
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from gossamer.pipeline.audit.auditing import Outcome
     from gossamer.pipeline.reading import Survey
 
 Traces = Annotated[str, typer.Argument(help="Folder or address of traces, or of one run.")]
-Master = Annotated[
-    str | None, typer.Option(help="Spark master (local[2], spark://…, yarn, k8s://…) or sc://… for Connect.")
-]
 Runs = Annotated[list[str] | None, typer.Option("--run", help="Only this run; may be repeated.")]
 
-SMALL = 2_000_000
-"""Rows up to which starting fast is worth more than running fast."""
 SHOWN = 20
 
 
@@ -131,28 +122,3 @@ def _survey(traces: str, runs: list[str] | None, deep: bool = False) -> Survey:
         from gossamer.pipeline.reading import survey
     look = survey(traces, deep)
     return look.only(runs) if runs else look
-
-
-@contextmanager
-def spark_for(master: str | None, rows: int) -> Iterator[SparkSession]:
-    """A session for so many rows; who started it stops it."""
-    with pipeline():
-        from pyspark.sql import SparkSession
-
-        from gossamer.pipeline.session import session
-    running = SparkSession.getActiveSession()
-    spark = session(master, quick=rows <= SMALL)
-    try:
-        yield spark
-    finally:
-        if running is None:
-            spark.stop()
-
-
-@contextmanager
-def pipeline() -> Iterator[None]:
-    """Around imports of what only the extra installs."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise SparkUnavailable(f"{error.name} is not installed", "pip install 'gossamer[pipeline]'") from None

@@ -14,10 +14,10 @@ from rich.text import Text
 
 from gossamer.bench.peers import RECEIVERS, SIZES, Plan, Result, Row, compare
 from gossamer.bench.scaling import BASE, work
-from gossamer.cli.audit import pipeline
 from gossamer.cli.node import Json
 from gossamer.cli.screen import bold, screen
 from gossamer.cli.session import until_stopped
+from gossamer.cli.spark import pipeline
 from gossamer.core.errors import ConfigError
 
 app = typer.Typer(help="Measure gossamer beside other systems, on this machine.", no_args_is_help=True)

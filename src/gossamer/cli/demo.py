@@ -16,11 +16,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gossamer.cli.audit import pipeline, show, spark_for
+from gossamer.cli.audit import show
 from gossamer.cli.node import Json
 from gossamer.cli.screen import bold, screen
 from gossamer.cli.session import until_stopped
 from gossamer.cli.simulate import with_progress
+from gossamer.cli.spark import pipeline, spark_for
 from gossamer.core.config import parse
 from gossamer.core.event import Criteria, Envelope
 from gossamer.runtime.channel import Channel

@@ -12,9 +12,9 @@ import msgspec
 import typer
 from rich.table import Table
 
-from gossamer.cli.audit import pipeline, spark_for
 from gossamer.cli.node import Json
 from gossamer.cli.screen import screen
+from gossamer.cli.spark import pipeline, spark_for
 from gossamer.cli.talk import value_of
 from gossamer.core.errors import ConfigError
 from gossamer.simulator.scenario import load

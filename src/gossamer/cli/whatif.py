@@ -10,9 +10,9 @@ import msgspec
 import typer
 from rich.table import Table
 
-from gossamer.cli.audit import Master, pipeline, spark_for
 from gossamer.cli.node import Json
 from gossamer.cli.screen import screen
+from gossamer.cli.spark import Master, pipeline, spark_for
 from gossamer.cli.sweep import One, one_each, settings_of
 from gossamer.simulator.variation import varied
 

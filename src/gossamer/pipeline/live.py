@@ -8,8 +8,10 @@ that shows it is there; what needs rows of several nodes is left to the audit.
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,6 +19,7 @@ from typing import Any
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.streaming.query import StreamingQuery
 
 from gossamer.core import trace
 from gossamer.core.errors import ConfigError
@@ -25,6 +28,7 @@ from gossamer.pipeline.audit.auditing import MAX_LISTED, Violation
 from gossamer.pipeline.audit.catalogue import LOCAL
 from gossamer.pipeline.audit.kernels import Check, read
 from gossamer.pipeline.reading import Segment, Survey, Writer, rows, segment
+from gossamer.pipeline.session import hush
 
 MAX_FILES = 200
 """Segments that one batch takes."""
@@ -182,7 +186,19 @@ def watch(
             .trigger(**when)
             .start()
         )
+        ended = threading.Event()
+        threading.Thread(target=_until_ended, args=(job, ended), name="watch", daemon=True).start()
         try:
+            ended.wait()  # and not in the middle of a call: Ctrl-C leaves Java to be talked to
             job.awaitTermination()
+        except KeyboardInterrupt:
+            hush(spark)
+            raise
         finally:
             job.stop()
+
+
+def _until_ended(job: StreamingQuery, ended: threading.Event) -> None:
+    with suppress(Exception):  # told to who asks next
+        job.awaitTermination()
+    ended.set()

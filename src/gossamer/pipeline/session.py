@@ -7,9 +7,12 @@ says why in one sentence.
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.resources import files
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -76,6 +79,15 @@ def session(
     return _connected(master, given) if master.startswith(CONNECT) else _started(master, name, quick, given)
 
 
+def hush(spark: SparkSession) -> None:
+    """Let Java say nothing more: its work is broken off, and that is no error."""
+    if not hasattr(spark, "sparkContext"):  # through Spark Connect it is not heard here
+        return
+    spark.sparkContext.setLogLevel("OFF")
+    java_lang, java_io = spark._jvm.java.lang, spark._jvm.java.io  # type: ignore[union-attr]
+    java_lang.System.setErr(java_io.PrintStream(java_io.OutputStream.nullOutputStream()))
+
+
 def _connected(url: str, settings: Mapping[str, str]) -> SparkSession:
     _reachable(url, default_port=15002)
     if find_spec("grpc") is None:
@@ -95,7 +107,8 @@ def _started(master: str, name: str, quick: bool, settings: dict[str, str]) -> S
     if SparkSession.getActiveSession() is None:
         _prepare(master, settings, quick)
     builder = SparkSession.builder.master(master).appName(name)
-    found = _got(builder, {**_SETTINGS, **(_SMALL if quick else {}), **settings}, master)
+    with _undisturbed():
+        found = _got(builder, {**_SETTINGS, **(_SMALL if quick else {}), **settings}, master)
     if quick:  # else Spark looks through the stack for every step of every plan, a twentieth of its time
         found.sparkContext.setLocalProperty("callSite.long", name)
     return found
@@ -138,6 +151,24 @@ def _workers_run(plain: str, quick: str, here: bool) -> None:
     """Choose the Python of workers, unless somebody chose another: other machines have only the plain one."""
     if os.environ.get("PYSPARK_PYTHON", plain) in (plain, quick):
         os.environ["PYSPARK_PYTHON"] = quick if here else plain
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Hear Ctrl-C only afterwards: a Java that starts while its program goes would stay for ever."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda *_: pressed.set())
+    own = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is own:  # else Spark has set one of its own
+            signal.signal(signal.SIGINT, before)
+    if pressed.is_set():
+        raise KeyboardInterrupt
 
 
 def _got(builder: SparkSession.Builder, settings: Mapping[str, str], where: str) -> SparkSession:
