@@ -15,6 +15,7 @@ from gossamer.pipeline.audit import auditing
 from gossamer.pipeline.audit.auditing import Outcome, audit
 from gossamer.pipeline.audit.kernels import check
 from gossamer.pipeline.reading import Survey, survey
+from gossamer.pipeline.schema import ARROW
 from gossamer.simulator.scenario import load, run
 from gossamer.traces.writer import TraceWriter
 
@@ -126,13 +127,16 @@ def test_of_many_violations_the_first_are_listed_and_all_are_counted(
     assert {row.promise for row in also} == {row.promise for row in said}
 
 
+@pytest.mark.parametrize(("few", "name"), [(auditing.FEW, "position"), (0, "sequence")])
 def test_a_damaged_page_is_quarantined_with_a_count(
-    spark: SparkSession, simulated: Path, tmp_path: Path
+    spark: SparkSession, simulated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int, name: str
 ) -> None:
+    """Also one that only queries read, which are asked only where there are many rows."""
+    monkeypatch.setattr(auditing, "FEW", few)
     shutil.copytree(simulated, tmp_path / "copy")
     written(tmp_path / "copy", STORIES["gap"])
     file = sorted((tmp_path / "copy").rglob("world-000001.parquet"))[0]
-    column = pq.read_metadata(file).row_group(0).column(0)
+    column = pq.read_metadata(file).row_group(0).column(ARROW.get_field_index(name))
     damaged = bytearray(file.read_bytes())
     damaged[column.data_page_offset + column.total_compressed_size - 2] ^= 255
     file.write_bytes(damaged)

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gossamer.cli.node import Json
-from gossamer.cli.screen import bold, screen
+from gossamer.cli.screen import marked, screen
 from gossamer.cli.spark import Master, pipeline, spark_for
 
 if TYPE_CHECKING:
@@ -86,9 +86,9 @@ def show(outcome: Outcome, console: Console) -> None:
     table = Table("run", "channel", "promise", "result")
     for verdict in outcome.verdicts:
         if verdict.violations:
-            word = bold(f"{verdict.violations} violations", style="bold red")
+            word = marked(f"{verdict.violations} violations", style="bold red")
         elif not verdict.judged:
-            word = bold("cannot be told", style="yellow")
+            word = marked("cannot be told", style="yellow")
         else:
             word = Text("kept" if outcome.complete else "kept, as far as rows go")
         table.add_row(verdict.run, verdict.channel, verdict.promise, word)
@@ -109,7 +109,7 @@ def show(outcome: Outcome, console: Console) -> None:
         console.print(f"  … and {len(outcome.faults) - SHOWN} more")
     damaged = _left_out(sum(fault.quarantined for fault in outcome.faults))
     console.print(
-        bold(outcome.word, f": {outcome.checked.rows} rows, {outcome.checked.events} events{damaged}")
+        marked(outcome.word, f": {outcome.checked.rows} rows, {outcome.checked.events} events{damaged}")
     )
 
 

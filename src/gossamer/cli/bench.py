@@ -15,7 +15,7 @@ from rich.text import Text
 from gossamer.bench.peers import RECEIVERS, SIZES, Plan, Result, Row, compare
 from gossamer.bench.scaling import BASE, work
 from gossamer.cli.node import Json
-from gossamer.cli.screen import bold, screen
+from gossamer.cli.screen import marked, screen
 from gossamer.cli.session import until_stopped
 from gossamer.cli.spark import pipeline
 from gossamer.core.errors import ConfigError
@@ -155,7 +155,7 @@ def show(result: Result, rows: list[Row]) -> None:
     lost = sum(row.loss for row in rows)
     console.print(f"lost: {lost or 'nothing'}; medians of {result.plan.repeat} interleaved repetitions")
     for name, problem in result.problems.items():
-        console.print(bold(name, f": {problem}", "red"), soft_wrap=True)
+        console.print(marked(name, f": {problem}", "red"), soft_wrap=True)
 
 
 Cells = dict[tuple[str, int, int], Row]

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from gossamer.cli.audit import show
 from gossamer.cli.node import Json
-from gossamer.cli.screen import bold, screen
+from gossamer.cli.screen import marked, screen
 from gossamer.cli.session import until_stopped
 from gossamer.cli.simulate import with_progress
 from gossamer.cli.spark import pipeline, spark_for
@@ -44,26 +44,28 @@ def demo(
     """See it work: real sockets first, then the same template in a simulated network with faults."""
     console = screen(quiet=as_json)
     shutil.rmtree(out / f"run={RUN}", ignore_errors=True)
-    console.print(bold("1. Real sockets", ": a publisher, two subscribers and a node between them, over tcp"))
+    console.print(
+        marked("1. Real sockets", ": a publisher, two subscribers and a node between them, over tcp")
+    )
     live = until_stopped(lambda: _live(events, out))
     if live is None:
         raise typer.Exit(130)
     _show_live(console, live)
 
     console.print(
-        bold("\n2. Virtual time", ": the same template, 12 nodes, lossy links, a partition, a crash")
+        marked("\n2. Virtual time", ": the same template, 12 nodes, lossy links, a partition, a crash")
     )
     scenario = parse(files("gossamer.cli").joinpath("demo.toml").read_text(), Scenario, "demo.toml")
     runs = [with_progress(scenario, seed, out) for seed in (1, 1, 2)]
     _show_runs(console, runs)
 
-    console.print(bold("\n3. One kind of trace", f" from both, in {out}/"))
+    console.print(marked("\n3. One kind of trace", f" from both, in {out}/"))
     counts = _count(out)
     _show_counts(console, counts)
     ok = (
         live["lost"] == 0 and runs[0].trace_hash == runs[1].trace_hash and not any(r.violations for r in runs)
     )
-    console.print(bold("\n4. Proof", ": the traces of all runs held against what their channels promised"))
+    console.print(marked("\n4. Proof", ": the traces of all runs held against what their channels promised"))
     outcome, page = _proof(out)
     show(outcome, console)
     console.print(f"   pictures of it all are in {page}")
@@ -84,9 +86,9 @@ def demo(
         )
     console.print(
         "\nNext:",
-        bold("gossamer up", " in one terminal,"),
-        bold("gossamer sub prices", " in another,"),
-        bold("gossamer pub prices hello", " in a third."),
+        marked("gossamer up", " in one terminal,"),
+        marked("gossamer sub prices", " in another,"),
+        marked("gossamer pub prices hello", " in a third."),
     )
     if not ok:
         raise typer.Exit(1)

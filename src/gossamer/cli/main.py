@@ -22,7 +22,7 @@ from gossamer.cli import (
     talk,
     whatif,
 )
-from gossamer.cli.screen import bold, screen
+from gossamer.cli.screen import marked, screen
 from gossamer.core.errors import ConfigError, GossamerError, SparkUnavailable
 
 app = typer.Typer(
@@ -69,7 +69,7 @@ def main() -> None:
     try:
         app()
     except GossamerError as error:
-        screen(stderr=True).print(bold("error:", f" {error}", "bold red"), soft_wrap=True)
+        screen(stderr=True).print(marked("error:", f" {error}", "bold red"), soft_wrap=True)
         sys.exit(2 if isinstance(error, ConfigError | SparkUnavailable) else 1)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gossamer.cli.screen import bold, screen
+from gossamer.cli.screen import marked, screen
 from gossamer.cli.session import DEFAULT_LISTEN, until_stopped
 from gossamer.core.names import Role
 from gossamer.runtime.config import NodeConfig, TrustConfig, load
@@ -87,7 +87,7 @@ async def _serve(settings: NodeConfig, as_json: bool) -> None:
 
 
 def _greet(console: Console, node: Node, settings: NodeConfig) -> None:
-    console.print("node", bold(node.name, f" ({settings.role}) is up"))
+    console.print("node", marked(node.name, f" ({settings.role}) is up"))
     for address in node.addresses:
         console.print(f"  listens at {address}")
     for channel in settings.channel:

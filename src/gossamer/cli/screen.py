@@ -13,6 +13,6 @@ def screen(**options: Any) -> Console:
     return Console(**{"highlight": False, "markup": False, **options})
 
 
-def bold(text: str, rest: str = "", style: str = "bold") -> Text:
+def marked(text: str, rest: str = "", style: str = "bold") -> Text:
     """Something to be seen first, and what follows it."""
     return Text.assemble((text, style), rest)

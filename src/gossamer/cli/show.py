@@ -10,7 +10,7 @@ from rich.table import Column, Table
 
 from gossamer import catalog
 from gossamer.cli.node import Json
-from gossamer.cli.screen import bold, screen
+from gossamer.cli.screen import marked, screen
 from gossamer.core.errors import ConfigError
 from gossamer.core.wishes import WISHES
 
@@ -40,7 +40,7 @@ def templates(as_json: Json = False) -> None:
     table = Table("template", "promises", "costs", "needs", "settings", show_lines=True)
     for row in rows:
         settings = "\n".join(f"{key}={value}" for key, value in row["settings"].items())
-        table.add_row(bold(row["name"]), row["promises"], row["costs"], row["needs"], settings)
+        table.add_row(marked(row["name"]), row["promises"], row["costs"], row["needs"], settings)
     screen().print(table)
 
 
@@ -63,5 +63,5 @@ def wishes(as_json: Json = False) -> None:
     for wish in WISHES.values():
         able = [name for name, template in installed.items() if wish.kept_by(template)]
         by = "all" if len(able) == len(installed) else ", ".join(able) or "none"
-        table.add_row(bold(wish.name), ", ".join(wish.on), by, wish.meaning)
+        table.add_row(marked(wish.name), ", ".join(wish.on), by, wish.meaning)
     screen().print(table)

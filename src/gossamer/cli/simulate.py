@@ -12,7 +12,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from gossamer.cli.node import Json
-from gossamer.cli.screen import bold, screen
+from gossamer.cli.screen import marked, screen
 from gossamer.cli.sweep import One, one_each, settings_of
 from gossamer.simulator.scenario import Result, Scenario, load, run
 from gossamer.simulator.variation import command, varied
@@ -50,7 +50,9 @@ def with_progress(scenario: Scenario, seed: int, out: Path | None) -> Result:
 
 def _show(result: Result, out: Path | None) -> None:
     console = screen()
-    console.print(bold(result.scenario, f", seed {result.seed}: {result.virtual_seconds:g} virtual seconds"))
+    console.print(
+        marked(result.scenario, f", seed {result.seed}: {result.virtual_seconds:g} virtual seconds")
+    )
     table = Table(show_header=False)
     share = f" ({result.delivered / result.expected:.1%})" if result.expected else ""
     rows = {

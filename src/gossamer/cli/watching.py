@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from gossamer.cli.screen import bold, screen
+from gossamer.cli.screen import marked, screen
 from gossamer.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _drawn(state: State) -> Group:
     for _, card in sorted(state.cards.items()):
         latencies = ("–" if each is None else f"{each:g} ms" for each in (card.latency_p50, card.latency_p99))
         counts = (card.published, card.delivered, card.dropped, card.messages)
-        broken = bold(str(card.violations), style="bold red") if card.violations else "0"
+        broken = marked(str(card.violations), style="bold red") if card.violations else "0"
         table.add_row(card.run, card.channel, *map(str, counts), *latencies, broken)
     last = [
         Text(
