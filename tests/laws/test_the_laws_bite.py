@@ -204,9 +204,9 @@ def test_a_manager_is_caught() -> None:
     assert checks.manager_classes("gossamer.core.planted", "class ChannelManager: ...")
 
 
-def test_a_module_of_401_lines_is_caught() -> None:
-    assert checks.too_long("gossamer.core.planted", "x = 1\n" * 401)
-    assert not checks.too_long("gossamer.core.planted", "x = 1\n" * 400)
+def test_a_module_of_601_lines_is_caught() -> None:
+    assert checks.too_long("gossamer.core.planted", "x = 1\n" * 601)
+    assert not checks.too_long("gossamer.core.planted", "x = 1\n" * 600)
 
 
 @pytest.mark.parametrize(

@@ -222,9 +222,9 @@ def test_an_acknowledgement_about_another_tree_does_not_count() -> None:
     template, stream = net.at("a"), net.at("a").streams["a", 1]
     before = dict(stream.behind)
     epoch, counter = template.group.version
-    template.acks(net.ctx("a"), Acks(epoch, counter - 1, (("a", 1, 4, 4),)), "b")
+    template.acks(net.ctx("a"), Acks(epoch, counter - 1, (("a", 1, 4, 4, 4),)), "b")
     assert stream.behind == before
-    template.acks(net.ctx("a"), Acks(epoch, counter, (("a", 1, 4, 4),)), "b")
+    template.acks(net.ctx("a"), Acks(epoch, counter, (("a", 1, 4, 4, 4),)), "b")
     assert stream.behind == {"b": 4}
 
 
@@ -621,8 +621,8 @@ def test_what_a_source_that_lives_anew_has_forgotten_is_asked_of_who_stands_in_f
     template.have(ctx, Have("x", 1, 1, 2), "x")
     for number in (1, 2):
         template.on_parcel(ctx, parcel("x", number), "x")
-    template.acks(ctx, Acks(1, 1, (("x", 1, 2, 2),)), "a")
-    template.acks(ctx, Acks(1, 1, (("x", 1, 2, 2),)), "c")
+    template.acks(ctx, Acks(1, 1, (("x", 1, 2, 2, 2),)), "a")
+    template.acks(ctx, Acks(1, 1, (("x", 1, 2, 2, 2),)), "c")
     assert not template.streams["x", 1].held
     asked = Missing("x", 1, ((1, 1),))
     for life, whom in ((1, ["x"]), (2, ["x", "a"])):
@@ -653,7 +653,7 @@ def test_acknowledgements_of_very_many_sources_are_split(monkeypatch: pytest.Mon
     acks = [message for _, message in ctx.sent() if isinstance(message, Acks)]
     assert [len(each.positions) for each in acks] == [2, 2, 1]
     assert {position for each in acks for position in each.positions} == {
-        (source, 1, 1, 1) for source in "stuvx"
+        (source, 1, 1, 1, 1) for source in "stuvx"
     }
 
 

@@ -246,7 +246,7 @@ def test_a_newcomer_has_nothing_to_do_with_the_places_before_its_time() -> None:
     member.ctx.clear()
     member.template.on_timer(member.ctx, "beat")
     (acks,) = (each for _, each in member.ctx.sent() if isinstance(each, Acks))
-    assert ("x", 1, 1, 1) in acks.positions
+    assert ("x", 1, 1, 1, 0) in acks.positions
     assert member.template.streams[MARK + "a", 2].complete == 7
 
 

@@ -108,12 +108,17 @@ def pub(
     wait: Annotated[
         float, typer.Option(min=0, help="Seconds to wait for a subscriber before publishing.")
     ] = 1.0,
+    timeout: Annotated[
+        float, typer.Option(min=0, help="Seconds until a server must have taken the events over.")
+    ] = 30.0,
     as_json: Json = False,
 ) -> None:
-    """Publish events."""
+    """Publish events; exit code 0 means that a server has them and answers for them."""
     envelope = Envelope(attributes_of(attribute), Wishes(priority, expiry, retain=retain))
     texts = [each.encode() for each in payload] * repeat if payload else None
-    done = until_stopped(lambda: _publish(channel, texts, envelope, at, template, trust, wait, as_json))
+    done = until_stopped(
+        lambda: _publish(channel, texts, envelope, at, template, trust, wait, timeout, as_json)
+    )
     if done is None:
         raise typer.Exit(130)
 
@@ -126,6 +131,7 @@ async def _publish(
     template: str,
     trust: list[str] | None,
     wait: float,
+    timeout: float,
     as_json: bool,
 ) -> bool:
     published = 0
@@ -140,7 +146,7 @@ async def _publish(
             async for payload in given(payloads):
                 await channel.publish(payload, envelope)
                 published += 1
-            await channel.drain()
+            await channel.drain(timeout)
         finally:
             heard = heard or channel.matching()
             if as_json:

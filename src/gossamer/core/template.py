@@ -27,6 +27,7 @@ from gossamer.core.errors import ConfigError, ProtocolError
 from gossamer.core.event import Attributes
 from gossamer.core.names import Role
 from gossamer.core.parcel import Parcel
+from gossamer.core.receipt import Stamp
 from gossamer.core.trace import EXPIRED
 
 AT_MOST_ONCE = "at-most-once"
@@ -123,11 +124,15 @@ class Template(Generic[S]):
         if target.node == ctx.node:
             ctx.deliver_feedback(parcel)
             return
-        hop = ctx.toward(target.source)
+        hop = ctx.toward(self.whereabouts(target))
         if hop is None or hop == sender:
             ctx.drop(parcel, "no way to the source")
         else:
             ctx.send(hop, parcel)
+
+    def whereabouts(self, stamp: Stamp) -> str:
+        """The address of a source as it is known here; a source may have moved since it made the stamp."""
+        return stamp.source
 
     def on_timer(self, ctx: Context, name: str) -> None:
         """A wake asked for earlier."""
@@ -156,9 +161,9 @@ class Template(Generic[S]):
         return 0
 
     def unconfirmed(self, ctx: Context) -> Iterable[str]:
-        """Neighbours that have not said that they have all that went to them; who drains waits for them.
+        """Neighbours that have not confirmed all that went to them; ``drain`` waits for linked ones.
 
-        The node itself, while its disk has not.
+        The node itself, while it alone answers for events, or while its disk has not confirmed them.
         """
         return ()
 

@@ -37,6 +37,8 @@ from gossamer.overlay.rendezvous import rendezvous
 FOREVER = 2**63 - 1
 KEPT, REMEMBERED = 5, 2
 """Refreshes that a member outlives without a word: one that asked, and one known from a tree only."""
+LISTEN = 4
+"""Retries for which a new root listens for members before it calls its tree complete."""
 CHECK = 2.0
 """Seconds after which a node that is still not in a tree asks again."""
 
@@ -90,6 +92,9 @@ class Group:
         self._seen = 0
         """The newest epoch heard of."""
         self._leads = False
+        self._whole = False
+        """Whether the tree has all members: its root has listened long enough."""
+        self._listening = False
         self._backbone: object = None
         self._meeting: str | None = None
         self._last_root: str | None = None
@@ -136,6 +141,14 @@ class Group:
     def current(self, ctx: Context) -> bool:
         """Whether this node is in a tree of the root it knows, and not of one that was."""
         return self.tree is not None and ctx.node in self.tree and self.tree.root == self.root(ctx)
+
+    def complete(self, ctx: Context) -> bool:
+        """Whether this node is in the tree of the root it knows, and that tree has every member.
+
+        A root that has just taken over knows members from the tree before it, if it was in that; others
+        notice later that the root is another, and join then.
+        """
+        return self._whole and self.current(ctx)
 
     def lost(self, ctx: Context) -> bool:
         """Whether this node should have met others, and has not."""
@@ -193,6 +206,10 @@ class Group:
                 if self._leads or self._members or self.joined(ctx):  # who only passes on says it again too
                     self._flush(ctx)
                     self._schedule(ctx)
+            case "listened":
+                self._listening = False
+                if self._leads and self.tree is not None:
+                    self._adopt(ctx, self.tree, self.marks, (self.version[0], self.version[1] + 1))
             case "check":
                 if self._mine and not self.current(ctx):
                     self._members[ctx.node] = Wanted(self._mine | LOST, FOREVER)
@@ -238,7 +255,11 @@ class Group:
                 self._members.setdefault(node, Wanted(mark, REMEMBERED))
 
     def neighbour_back(self, ctx: Context, node: str) -> None:
-        """A neighbour may have lost its tree."""
+        """A neighbour may have lost its tree; if it is the root, it has lost its members too."""
+        if self.tree is not None and node == self.tree.root == self.root(ctx):
+            self._remember(ctx)
+            self._unheard = None
+            self._soon(ctx)
         if self.tree is not None and node in self.tree.children(ctx.node):
             self._untold.add(node)
             self._again(ctx)
@@ -251,7 +272,7 @@ class Group:
         if self._leaving:
             ctx.send(self.way(ctx, self.root(ctx)), Leave(ctx.node, self._leaving))
         if self._untold and self.tree is not None:
-            ctx.send(sorted(self._untold), packed(self.version, self.tree, self.marks))
+            ctx.send(sorted(self._untold), packed(self.version, self.tree, self.marks, self._whole))
         if self._unheard is not None or self._leaving or self._untold:
             ctx.wake("retry", self.times.retry)
 
@@ -347,6 +368,9 @@ class Group:
             self._remember(ctx)
             self.version = (max(ctx.now, self._seen + 1, self.version[0] + 1), 0)
             self._schedule(ctx)
+            self._listening = len(self.live(ctx)) > 1
+            if self._listening:
+                ctx.wake("listened", LISTEN * self.times.retry)
         elif self._seen > self.version[0]:
             self.version = (self._seen + 1, 0)
         members = {name: wanted.mark & ANY for name, wanted in self._members.items()}
@@ -361,10 +385,17 @@ class Group:
             self._adopt(ctx, tree, marks, (self.version[0], self.version[1] + 1), cut)
 
     def _adopt(
-        self, ctx: Context, tree: Rooted, marks: dict[str, int], version: Version, cut: Collection[str] = ()
+        self,
+        ctx: Context,
+        tree: Rooted,
+        marks: dict[str, int],
+        version: Version,
+        cut: Collection[str] = (),
+        whole: bool | None = None,
     ) -> None:
         """Take a tree; whom the root has cut off hears of it too, for it may think that it is in it."""
         self.tree, self.marks, self.version = tree, marks, version
+        self._whole = not self._listening if whole is None else whole
         self._untold = {*tree.children(ctx.node), *cut}
         self._bypass = False
         if ctx.node in self._members:
@@ -386,7 +417,7 @@ class Group:
             if name == ctx.node or wanted.mark & LOST or tree.above(name, ctx.node)
         }
         self._last_root = tree.root
-        self._adopt(ctx, tree, marks, (update.epoch, update.counter))
+        self._adopt(ctx, tree, marks, (update.epoch, update.counter), whole=update.complete)
         self._schedule(ctx)
         if not self._mine and self.marks.get(ctx.node):
             self._leave(ctx)

@@ -65,12 +65,14 @@ class Rooted:
         return depth
 
 
-def packed(version: tuple[int, int], tree: Rooted, marks: Mapping[str, int]) -> TreeUpdate:
+def packed(
+    version: tuple[int, int], tree: Rooted, marks: Mapping[str, int], complete: bool = True
+) -> TreeUpdate:
     """A tree as it travels."""
     nodes = tree.nodes
     places = {node: place for place, node in enumerate(nodes)}
     parents = tuple(places[tree.parent(node) or node] for node in nodes)
-    return TreeUpdate(*version, nodes, parents, tuple(marks[node] for node in nodes))
+    return TreeUpdate(*version, nodes, parents, tuple(marks[node] for node in nodes), complete)
 
 
 def unpacked(update: TreeUpdate) -> tuple[Rooted, dict[str, int]]:

@@ -54,13 +54,18 @@ class LeaveHeard(Message, frozen=True):
 
 
 class TreeUpdate(Message, frozen=True):
-    """The group's tree: nodes, each after its parent (an index); the root comes first, its own parent."""
+    """The group's tree: nodes, each after its parent (an index); the root comes first, its own parent.
+
+    While a new root is still listening for members, its tree is not ``complete``: a node acknowledges nothing
+    for the members behind it, because some may be missing.
+    """
 
     epoch: Number
     counter: Number
     nodes: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=MAX_MEMBERS)]
     parents: Annotated[tuple[Number, ...], Meta(min_length=1, max_length=MAX_MEMBERS)]
     marks: Annotated[tuple[Mark, ...], Meta(min_length=1, max_length=MAX_MEMBERS)]
+    complete: bool = True
 
 
 class TreeHeard(Message, frozen=True):

@@ -50,6 +50,7 @@ class Stream:
         "begun",
         "behind",
         "bytes",
+        "confirmed",
         "dead",
         "entry",
         "expelled",
@@ -60,6 +61,7 @@ class Stream:
         "life",
         "low",
         "moved",
+        "moves",
         "next",
         "node",
         "over",
@@ -69,14 +71,14 @@ class Stream:
         "settled",
         "torn",
         "unsaid",
+        "vouched",
         "wanted",
     )
 
     def __init__(self, address: str, first: int = 0, life: int = 0) -> None:
-        self.address = address
-        names = address.split("/")
-        self.entry, self.node = names[0], names[-1]
-        self.path = [name for name in names if name[:1] != MARK]  # an order has no node of its own
+        self._locate(address)
+        self.moves = 0
+        """How often the source has changed its server, as far as is known here."""
         self.life = life
         self.next = first
         self.high = max(0, first - 1)
@@ -95,6 +97,10 @@ class Stream:
         """Neighbours that nobody waits for any more."""
         self.acked: tuple[int, str] = (-1, "")
         """What was last said towards the source, and to whom."""
+        self.confirmed = 0
+        """The number up to which the source's parcels are known to be acknowledged."""
+        self.vouched = (-1, -1)
+        """What this node last told a source below it: what it has itself, and what is confirmed."""
         self.wanted: dict[int, set[str]] = {}
         """Numbers that neighbours asked for and that are no longer, or not yet, here."""
         self.settled = UNLIMITED
@@ -114,7 +120,30 @@ class Stream:
         self._lags: dict[str, int] = {}
         """Since when each neighbour has lacked something that is here."""
 
+    # where it comes from
+
+    def _locate(self, address: str) -> None:
+        self.address = address
+        names = address.split("/")
+        self.entry, self.node = names[0], names[-1]
+        self.path = [name for name in names if name[:1] != MARK]  # an order has no node of its own
+
+    def move(self, address: str, moves: int) -> None:
+        """The source has another server: what neighbours said on the old path no longer counts."""
+        self._locate(address)
+        self.moves = moves
+        self.over = 1 if self.dead else 0
+        self.fresh = True
+        self.acked, self.vouched, self.placed = (-1, ""), (-1, -1), ("", [])
+        self.unsure()
+
     # what arrives
+
+    def fits(self, number: int, limit: int) -> bool:
+        """Whether a number is near enough to what is known here to belong to the window."""
+        if self.next:
+            return number < self.next + limit
+        return not self.held or abs(number - next(iter(self.held))) < limit
 
     def begin(self, base: int) -> None:
         """The source keeps nothing before this number, which may leave a gap in what was delivered.

@@ -17,6 +17,11 @@ MAX_STREAMS = 10_000
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NODE_NAME + 1)]
 Address = Annotated[str, Meta(min_length=1, max_length=MAX_ADDRESS)]
 Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Moves = Annotated[int, Meta(ge=0, le=2**31)]
+
+
+Position = tuple[Name, Number, Number, Number, Number]
+"""Source and its incarnation; what all behind have, what the sender has, and what is acknowledged."""
 
 
 class Missing(Message, frozen=True):
@@ -28,8 +33,9 @@ class Missing(Message, frozen=True):
 
 
 class Have(Message, frozen=True):
-    """One hop away from the source: the oldest parcel that it keeps, and the newest there is; and whether it
-    lives anew, so that there will never be another.
+    """One hop away from the source: the oldest parcel that it keeps, and the newest there is; whether it
+    lives anew, so that there will never be another; and how often it has changed its server, so that of two
+    addresses the later holds.
     """
 
     source: Address
@@ -37,10 +43,12 @@ class Have(Message, frozen=True):
     base: Number
     high: Number
     dead: bool = False
+    moves: Moves = 0
 
 
 class Acks(Message, frozen=True):
-    """One hop towards sources: I and all behind me have everything up to a number, I myself up to another.
+    """One hop towards sources: this node and all behind it have everything up to a number, the node itself up
+    to another, and events up to a third are acknowledged, as the template means it.
 
     The tree's version says who "all" are: an answer about another tree does not count. Since each says what
     it has itself, only the node next to a laggard takes it for one.
@@ -48,7 +56,7 @@ class Acks(Message, frozen=True):
 
     epoch: Number
     counter: Number
-    positions: Annotated[tuple[tuple[Name, Number, Number, Number], ...], Meta(max_length=MAX_STREAMS)]
+    positions: Annotated[tuple[Position, ...], Meta(max_length=MAX_STREAMS)]
 
 
 class Gone(Message, frozen=True):

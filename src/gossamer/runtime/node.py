@@ -356,18 +356,22 @@ class Node:
         return Watch(self._running, prefix)
 
     async def drain(self) -> None:
-        """Wait until everything published has left this node, within the drain limit."""
-        try:
-            async with asyncio.timeout(self.config.limits.drain):
-                for channel in self._channels.values():
-                    await channel.drain()
-        except TimeoutError:
-            log.warning("%d bytes were still pending when draining ended", self._running.pending)
+        """Wait until other nodes answer for everything published here, within the drain limit.
+
+        Raises NoAnswer that names the first channel for which this is not so; see ``channel.drain``.
+        """
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self.config.limits.drain
+        for channel in self._channels.values():
+            await channel.drain(max(0.0, end - loop.time()))
 
     # closing
 
     async def close(self) -> None:
-        """Drain, say goodbye, close. Safe to call twice."""
+        """Drain, say goodbye, close. Safe to call twice.
+
+        Raises NoAnswer, once everything is closed, if events that were published here may be lost by it.
+        """
         host = self._host
         if host is None or host.closed:
             return
@@ -375,7 +379,11 @@ class Node:
             task.cancel()
         if self._discovery is not None:
             await self._discovery.close()
-        await self.drain()
+        undelivered: NoAnswer | None = None
+        try:
+            await self.drain()
+        except NoAnswer as error:
+            undelivered = error
         for listener in self._listeners:
             await listener.close()
         for channel in self._channels.values():
@@ -384,11 +392,18 @@ class Node:
         await asyncio.gather(*self._background, return_exceptions=True)
         if self._recorder is not None:
             self._recorder.close()
+        if undelivered is not None:
+            log.warning("%s", undelivered)
+            raise undelivered
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        await self.close()
+        try:
+            await self.close()
+        except NoAnswer:
+            if error is None:  # what the application met first says more
+                raise
 
     def __repr__(self) -> str:
         return f"<node {self.name!r} ({self.config.role})>"

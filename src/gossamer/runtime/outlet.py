@@ -237,16 +237,27 @@ class Outlet:
         self._seal()
         return numbers
 
-    async def drain(self) -> None:
-        """Wait until everything published has left this node, and what is to be retained is written down."""
-        self.flush()
-        await self._retained.written()
-        # transports tell that they have drained only above their high water, so look
-        while (self._host.pending or self._unconfirmed()) and not self._host.closed:  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
+    async def drain(self, timeout: float | None = None) -> None:
+        """Wait until another node answers for everything published here: it may be closed without loss.
 
-    def _unconfirmed(self) -> bool:
-        """Whether a neighbour that is there, or the disk here, has not said that it has everything."""
+        What that means is the template's: on a best-effort channel that everything has left this node, on
+        ``reliable`` and ``causal`` that the server has it (a backbone node waits for the other members), on
+        ``total-order`` and ``persistent`` that it is acknowledged. What is to be retained is written down.
+        Raises NoAnswer after so many seconds.
+        """
+        self.flush()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._retained.written()
+                # transports tell that they have drained only above their high water, so look
+                while (self._host.pending or self.unconfirmed) and not self._host.closed:  # noqa: ASYNC110
+                    await asyncio.sleep(0.001)
+        except TimeoutError:
+            raise NoAnswer(f"confirmation that events on {self.name!r} arrived", timeout or 0) from None
+
+    @property
+    def unconfirmed(self) -> bool:
+        """Whether this node alone answers for something published here: closed now, that would be lost."""
         template, ctx = self._instance.template, self._instance.context
         return any(name == ctx.node or name in self._host.links for name in template.unconfirmed(ctx))
 

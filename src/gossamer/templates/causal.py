@@ -262,7 +262,9 @@ class Causal(Reliable[S]):
     def have(self, ctx: Context, have: Have, sender: str) -> None:
         key, missed = (last(have.source), have.incarnation), have.base - 1
         position = self.streams.upto(key)
-        stream = self.streams.get(key) or self.open(ctx, key, have.source)
+        stream = self.located(ctx, key, have)
+        if stream is None:
+            return
         if missed >= max(1, position) and sender == self.upstream(ctx, stream):
             if not position:
                 self.unsure[key] = (missed, self._time)

@@ -220,8 +220,8 @@ class Persistent(TotalOrder[S]):
             self._forward(ctx, replay.origin, answer)
 
     def unconfirmed(self, ctx: Context) -> list[str]:
-        """Who closes a node has a whole log, that others can read without the record."""
-        return [] if self._written is None else [ctx.node]
+        """A node that closes leaves a whole log, which others can read without the record."""
+        return super().unconfirmed(ctx) if self._written is None else [ctx.node]
 
     # history, where it is wanted
 

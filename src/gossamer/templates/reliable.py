@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from gossamer.core.context import Context
+from gossamer.core.context import BELOW, SERVER, Context
 from gossamer.core.control import on
 from gossamer.core.names import NANOSECONDS, last, nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, Membership
 from gossamer.overlay.stream import Key, Stream, ranges
-from gossamer.overlay.streamwords import MAX_ASKED, MAX_STREAMS, Acks, Gone, Have, Missing
+from gossamer.overlay.streamwords import MAX_ASKED, MAX_STREAMS, Acks, Gone, Have, Missing, Position
 from gossamer.templates.multicast import on_backbone
 from gossamer.templates.sources import ReliableSettings, Sourced
 
 S = TypeVar("S", bound=ReliableSettings)
 WINDOW_BYTES = 64 * 1024 * 1024
 """What the parcels of one source that are on their way may weigh."""
+FAR = 16
+"""Windows beyond what is next that a sequence number may be: a greater one is taken for nonsense."""
 
 
 class Reliable(Sourced[S]):
     """Multicast with repair: every member that keeps up gets every event of every source, in its order.
 
     Promises: at most once, gap-free and in order per source, from the moment of joining on, for every member
-        that keeps up; one that does not is dropped and learns it.
+        that keeps up; one that does not is dropped and learns it. Acknowledged is what every member has.
+        A source may change its server, or hand everything over to its server and leave.
     Costs: a window of parcels per source at every node of the tree; an acknowledgement per edge, merged over
         all sources and all members behind it; one request and one copy per parcel lost on an edge.
     Needs: what multicast needs.
@@ -46,6 +50,11 @@ class Reliable(Sourced[S]):
         self._beat_length = nanoseconds(min(settings.repair, settings.ack))
         self._repair, self._reminder = nanoseconds(settings.repair), nanoseconds(2 * settings.ack)
         self._much = max(settings.send_window // 4, 1)
+        self._far = max(1024, FAR * settings.send_window)
+        self._sent: deque[tuple[int, int]] = deque()
+        """Parcels from here that are not acknowledged: sequence number, and number of the last event."""
+        self._answers = False
+        """Whether this node may still answer for sources below it that have left."""
 
     # parcels
 
@@ -59,6 +68,8 @@ class Reliable(Sourced[S]):
         """Send a parcel of a stream that begins here on its way."""
         stream = self._stream(ctx, parcel, 1)
         stream.add(parcel)
+        if parcel.stamp.key == (ctx.node, ctx.incarnation):
+            self._sent.append((parcel.stamp.sequence, parcel.stamp.first + parcel.stamp.count - 1))
         if self.ready(ctx):
             ctx.send(self.hops(ctx, None), parcel)
         self.advance(ctx, stream, None)
@@ -70,6 +81,10 @@ class Reliable(Sourced[S]):
             return
         stream = self._stream(ctx, parcel, 0)
         number = parcel.stamp.sequence
+        if not stream.fits(number, self._far):
+            ctx.drop(parcel, "beyond the window")
+            return
+        self._answers |= stream.entry == ctx.node
         asked = stream.wanted.pop(number, set())
         if self.begins(ctx, stream) or not (stream.add(parcel, bool(asked)) or asked):
             ctx.drop(parcel, "seen before")
@@ -109,11 +124,35 @@ class Reliable(Sourced[S]):
             return
         if self.upstream(ctx, stream) is not None:
             stream.release()
-        elif self.group.current(ctx) if on_backbone(ctx) else self.ready(ctx):
-            gone = stream.release()
+        elif self.group.complete(ctx) if on_backbone(ctx) else self.ready(ctx):
+            stream.release()
             stream.base = stream.low
-            if gone is not None and gone.stamp.key == (ctx.node, ctx.incarnation):
-                ctx.acknowledge(gone.stamp.first + gone.stamp.count - 1)
+            if stream.node == ctx.node and self.begins(ctx, stream):
+                self.everywhere(ctx, stream.low - 1)
+
+    def everywhere(self, ctx: Context, number: int) -> None:
+        """Every member has the parcels from here up to a number."""
+        self.confirm(ctx, number)
+
+    def confirm(self, ctx: Context, number: int) -> None:
+        """Parcels from here are acknowledged up to a number: tell the application."""
+        event = 0
+        while self._sent and self._sent[0][0] <= number:
+            event = self._sent.popleft()[1]
+        if event:
+            ctx.acknowledge(event)
+
+    def unconfirmed(self, ctx: Context) -> list[str]:
+        """A server that has everything answers for it; on the backbone only the other members do."""
+        stream = self.streams.get((ctx.node, ctx.incarnation))
+        if stream is None or not stream.held:
+            return []
+        if not on_backbone(ctx):
+            has = stream.reached.get(ctx.server or "", 0)
+            return [] if has >= stream.high else [ctx.node]
+        if len(self.group.live(ctx)) < 2 and not self.hops(ctx, None):
+            return []
+        return [] if self.ready(ctx) and not stream.waiting else [ctx.node]
 
     def in_order(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
         """A parcel whose turn it is, source by source."""
@@ -124,7 +163,10 @@ class Reliable(Sourced[S]):
 
     def obstacle(self, ctx: Context) -> str | None:
         stream = self.streams.get((ctx.node, ctx.incarnation))
-        if stream is None or (len(stream.held) < self.settings.send_window and stream.bytes < WINDOW_BYTES):
+        window = self.settings.send_window
+        if stream is None or (
+            max(len(stream.held), len(self._sent)) < window and stream.bytes < WINDOW_BYTES
+        ):
             return None
         return f"the slowest member of {ctx.channel!r}"
 
@@ -171,7 +213,8 @@ class Reliable(Sourced[S]):
     def _tell(self, ctx: Context, key: Key, stream: Stream, neighbour: str) -> None:
         if stream.next:
             base = self.first(ctx, stream, neighbour)
-            ctx.send(neighbour, Have(stream.address, key[1], base, stream.high, stream.dead))
+            about = (base, stream.high, stream.dead, stream.moves)
+            ctx.send(neighbour, Have(stream.address, key[1], *about))
 
     def regrouped(self, ctx: Context) -> None:
         super().regrouped(ctx)
@@ -187,11 +230,29 @@ class Reliable(Sourced[S]):
 
     def on_membership(self, ctx: Context, membership: Membership) -> None:
         super().on_membership(ctx, membership)
+        if membership.change == "down":
+            self._answers |= any(stream.entry == ctx.node for stream in self.streams.values())
         for key, stream in self.streams.items():
             if membership.change == "up":
                 stream.unsure(membership.who)
             self._place(ctx, key, stream)
         self._tick(ctx)
+
+    def on_container(self, ctx: Context, name: str, value: Any) -> None:
+        own = self.streams.get((ctx.node, ctx.incarnation))
+        if name == SERVER and own is not None and value is not None and own.address != ctx.address:
+            own.move(ctx.address, own.moves + 1)
+        super().on_container(ctx, name, value)
+
+    def stays(self, ctx: Context) -> bool:
+        return super().stays(ctx) or self._answers
+
+    def _answered(self, ctx: Context) -> None:
+        """Leave the group if all that sources below this node handed over has arrived everywhere."""
+        here = (each for each in self.streams.values() if each.entry == ctx.node)
+        if not any(each.waiting or (each.held and not self.group.complete(ctx)) for each in here):
+            self._answers = False
+            self._settle(ctx)
 
     # the beat: ask for what is missing, say what has come, remind those that are behind
 
@@ -216,7 +277,9 @@ class Reliable(Sourced[S]):
         for key, stream in streams:
             busy |= self._beat(ctx, key, stream)
         self._acknowledge(ctx, [key for key, _ in streams if key in self.streams])
-        if busy:
+        if self._answers:
+            self._answered(ctx)
+        if busy or self._answers:
             self._tick(ctx)
 
     def _beat(self, ctx: Context, key: Key, stream: Stream) -> bool:
@@ -253,18 +316,28 @@ class Reliable(Sourced[S]):
                 ctx.send(hop, Missing(stream.address, key[1], ranges(numbers)))
 
     def _acknowledge(self, ctx: Context, keys: Iterable[Key], reminded: bool = False) -> None:
-        """One message per neighbour for all the sources behind it; who is reminded answers in any case."""
-        said: dict[str, list[tuple[str, int, int, int]]] = {}
+        """One message per neighbour for all the sources behind it; a node that is reminded always answers.
+
+        A source below this node also hears what the node itself has, for which it answers from then on.
+        """
+        said: dict[str, list[Position]] = {}
         lost = self.lost(ctx)
+        vouches = not on_backbone(ctx) or self.group.complete(ctx)
+        below: tuple[str, ...] = ctx.container(BELOW) or ()
         for key in keys:
             stream = self.streams[key]
-            complete = None if lost else self.kept(stream)
-            if complete is None and reminded:
+            above = self.upstream(ctx, stream)
+            if above is None:
+                continue
+            source_below = above in below
+            complete = None if lost or (source_below and not vouches) else self.kept(stream)
+            confirmed = self.confirmed(stream, complete)
+            vouched = (stream.reach, confirmed) if source_below else stream.vouched
+            if complete is None and (reminded or vouched != stream.vouched):
                 complete = 0
-            above = self.upstream(ctx, stream) if complete is not None else None
-            if above is not None and complete is not None and (complete, above) != stream.acked:
-                stream.acked, stream.unsaid = (complete, above), 0
-                said.setdefault(above, []).append((*key, complete, stream.reach))
+            if complete is not None and ((complete, above) != stream.acked or vouched != stream.vouched):
+                stream.acked, stream.vouched, stream.unsaid = (complete, above), vouched, 0
+                said.setdefault(above, []).append((*key, complete, stream.reach, confirmed))
         for above, positions in said.items():
             for start in range(0, len(positions), MAX_STREAMS):
                 some = tuple(positions[start : start + MAX_STREAMS])
@@ -277,6 +350,10 @@ class Reliable(Sourced[S]):
         if complete is not None and (much or complete - stream.acked[0] >= self._much):
             self._acknowledge(ctx, [key])
 
+    def confirmed(self, stream: Stream, complete: int | None) -> int:
+        """Up to which number the events of a source are acknowledged, given what all behind here have."""
+        return complete or 0
+
     def kept(self, stream: Stream) -> int | None:
         """What the source need no longer keep for this node and those behind it."""
         return stream.complete
@@ -286,29 +363,53 @@ class Reliable(Sourced[S]):
         peer = on_backbone(ctx) and sender in self.group.neighbours(ctx)
         if peer and (acks.epoch, acks.counter) != self.group.version:
             return
-        for source, incarnation, number, own in acks.positions:
+        for source, incarnation, number, own, confirmed in acks.positions:
             stream = self.streams.get((source, incarnation))
-            if stream is not None:
+            if stream is not None and sender in self.hops(ctx, self.upstream(ctx, stream)):
+                stream.fresh = True
                 if own >= stream.low - 1:
                     stream.readmit(sender)
-                stream.hear(sender, number, own, self._time)
+                stream.hear(sender, min(number, stream.high), min(own, stream.high), self._time)
+                stream.confirmed = max(stream.confirmed, min(confirmed, stream.high))
+                self.heard_confirmed(ctx, (source, incarnation), stream)
                 self._release(ctx, stream)
                 self._hasten(ctx, (source, incarnation), stream)
+
+    def heard_confirmed(self, ctx: Context, key: Key, stream: Stream) -> None:
+        """A neighbour has said up to where the events of a source are acknowledged."""
 
     @on(Have)
     def have(self, ctx: Context, have: Have, sender: str) -> None:
         key = (last(have.source), have.incarnation)
-        stream = self.streams.get(key) or self.open(ctx, key, have.source)
-        stream.fresh = True
-        if sender != self.upstream(ctx, stream):
+        stream = self.located(ctx, key, have)
+        if stream is None or sender != self.upstream(ctx, stream) or have.base > have.high + 1:
             return
         stream.begin(have.base)
         stream.dead |= have.dead
         self.advance(ctx, stream, sender)
-        stream.high = max(stream.high, have.high)
+        stream.high = max(stream.high, min(have.high, stream.next + self._far))
         stream.acked = (-1, "")
         self._acknowledge(ctx, [key], reminded=True)
         self._tick(ctx)
+
+    def located(self, ctx: Context, key: Key, have: Have) -> Stream | None:
+        """The stream that a neighbour speaks of, at its source's latest address; None if there are too many.
+
+        A stream that has moved is told at once to all neighbours that are now behind this node.
+        """
+        stream = self.streams.get(key)
+        if stream is None:
+            if len(self.streams) >= MAX_STREAMS:
+                return None
+            stream = self.open(ctx, key, have.source)
+            stream.moves = have.moves
+        elif have.moves > stream.moves and not self.begins(ctx, stream):
+            stream.move(have.source, have.moves)
+            self._place(ctx, key, stream)
+            for neighbour in stream.behind:
+                self._tell(ctx, key, stream, neighbour)
+        stream.fresh = True
+        return stream
 
     @on(Missing)
     def missing(self, ctx: Context, missing: Missing, sender: str) -> None:

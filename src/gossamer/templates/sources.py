@@ -6,8 +6,9 @@ from typing import Annotated, TypeVar
 
 from msgspec import Meta
 
-from gossamer.core.context import Context
+from gossamer.core.context import BELOW, Context
 from gossamer.core.names import nanoseconds
+from gossamer.core.receipt import Stamp
 from gossamer.overlay.grouptree import Rooted
 from gossamer.overlay.stream import Stream
 from gossamer.overlay.streams import Streams
@@ -62,12 +63,17 @@ class Sourced(Multicast[S]):
         return stream.node == ctx.node and stream.life == ctx.incarnation
 
     def upstream(self, ctx: Context, stream: Stream) -> str | None:
-        """The neighbour towards a source, or towards who stands in for it; None if it begins here."""
+        """The neighbour towards a source, or towards the node that stands in for it.
+
+        None if the stream begins here, or if its source hung below this node and has left: this node answers
+        for it then.
+        """
         if self.begins(ctx, stream):
             return None
         path, here = stream.path, ctx.node
         if len(path) > 1 and here in path[:-1]:
-            return path[path.index(here) + 1]
+            child = path[path.index(here) + 1]
+            return child if child in (ctx.container(BELOW) or ()) else None
         if not on_backbone(ctx):
             return ctx.server
         tree = self.group.tree
@@ -86,6 +92,10 @@ class Sourced(Multicast[S]):
         """The oldest number that a neighbour can still get: what is left here, if nobody waits for it."""
         alone = node in stream.expelled or self.former(ctx, stream, node)
         return stream.low if alone else stream.base
+
+    def whereabouts(self, stamp: Stamp) -> str:
+        stream = self.streams.get(stamp.key)
+        return stamp.source if stream is None else stream.address
 
     def stand_in(self, tree: Rooted) -> str:
         """Who takes the place of a source that has gone."""

@@ -56,7 +56,8 @@ class TotalOrder(Reliable[S]):
     seats has written it down and has the parcel, so that whoever takes over from a sequencer that died goes
     on from the same order, and a sequencer that was cut off tells nothing new.
 
-    Promises: at most once, gap-free per source, and the same order for all members.
+    Promises: at most once, gap-free per source, and the same order for all members. Acknowledged is what has
+        its place: a majority of the seats has written the place down and has the event.
     Costs: what reliable costs; per parcel a place in the order, many places to a message; a round trip from
         the sequencer to the nearest majority of the seats before delivery; a few messages per second between
         the seats. Windows hold parcels until everybody has delivered them.
@@ -133,8 +134,11 @@ class TotalOrder(Reliable[S]):
         if stamp.node[0] == MARK:
             return True
         place, _ = self.places.get(self.next, NOWHERE)
-        wanted = (place.source, place.incarnation, place.sequence)
-        return wanted == (stamp.source, stamp.incarnation, stamp.sequence)
+        return not self._ordered(ctx) or (place.key, place.sequence) == (stamp.key, stamp.sequence)
+
+    def _ordered(self, ctx: Context) -> bool:
+        """Whether this node gets the order; one below the backbone that only publishes does not."""
+        return on_backbone(ctx) or self._listens(ctx, ctx.server)
 
     def advance(self, ctx: Context, stream: Stream, sender: str | None) -> None:
         if stream.torn and stream.node[0] == MARK:
@@ -148,7 +152,7 @@ class TotalOrder(Reliable[S]):
     def in_order(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
         if parcel.stamp.node[0] == MARK:
             self._hear(ctx, parcel)
-        else:
+        elif self._ordered(ctx):
             parcel.place = self.places[self.next][1]
             self._pass()
             self.deliver(ctx, parcel, sender)
@@ -167,14 +171,33 @@ class TotalOrder(Reliable[S]):
         if order.history > self.history:
             self._change(ctx, order)
         self.next = self.next or order.first
-        number = order.number
+        number, confirmed = order.number, {}
         for index, entry in enumerate(order.entries, order.first):
             if index >= self.next:
                 self.places[index] = (entry, number)
             number += bool(entry.source)
+            if (stream := self.streams.get(entry.key)) is not None and entry.sequence > stream.confirmed:
+                stream.confirmed, confirmed[entry.key] = entry.sequence, stream
             self.founding.hear(order.history, index, entry.seats)
         heard.append((parcel.stamp.sequence, order.first + len(order.entries) - 1))
         self.sequencer = max(self.sequencer, (order.term, parcel.stamp.source.partition("/")[0]))
+        for key, stream in confirmed.items():
+            self.heard_confirmed(ctx, key, stream)
+
+    def heard_confirmed(self, ctx: Context, key: Key, stream: Stream) -> None:
+        if key == (ctx.node, ctx.incarnation):
+            self.confirm(ctx, stream.confirmed)
+        elif stream.confirmed > stream.vouched[1]:  # a source below this node does not know it yet
+            self._acknowledge(ctx, [key])
+
+    def confirmed(self, stream: Stream, complete: int | None) -> int:
+        return stream.confirmed
+
+    def everywhere(self, ctx: Context, number: int) -> None:
+        """That every member has a parcel does not acknowledge it: it needs its place."""
+
+    def unconfirmed(self, ctx: Context) -> list[str]:
+        return [ctx.node] if self._sent else []
 
     def _change(self, ctx: Context, order: Order) -> None:
         """Another history goes on from the same order, or begins one anew."""
@@ -225,6 +248,8 @@ class TotalOrder(Reliable[S]):
             for parcel in stream.skip(number + lost):
                 ctx.drop(parcel, "without a place")
         super().advance(ctx, stream, sender)
+        if stream.next > number > stream.confirmed:
+            stream.confirmed = number
         stream.high = max(stream.high, number)  # it exists: its source may be gone and tell nobody
         return stream.next > number
 
