@@ -286,18 +286,24 @@ class Stream:
         """
         self.behind.update(dict.fromkeys(each for each in self.behind if name in (None, each)))
 
-    def hear(self, name: str, number: int, own: int, now: int) -> None:
-        """All behind a neighbour have everything up to a number, and it itself up to another."""
+    def hear(self, name: str, number: int, own: int, now: int) -> bool:
+        """All behind a neighbour have everything up to a number, and it itself up to another; whether that is
+        more than before.
+        """
+        more = False
         if name in self.behind:
             before = self.behind[name]
             if before is None or number > before:
+                more = number > (before or 0)
                 self.behind[name] = number
                 self.moved[name] = now
             if number >= self.high:
                 self._lags.pop(name, None)
             if own >= self.high or own > self.reached.get(name, 0):
+                more |= own > self.reached.get(name, 0)
                 self.reached[name] = own
                 self.moved[name] = now
+        return more
 
     @property
     def complete(self) -> int | None:

@@ -366,10 +366,11 @@ class Reliable(Sourced[S]):
         for source, incarnation, number, own, confirmed in acks.positions:
             stream = self.streams.get((source, incarnation))
             if stream is not None and sender in self.hops(ctx, self.upstream(ctx, stream)):
-                stream.fresh = True
                 if own >= stream.low - 1:
                     stream.readmit(sender)
-                stream.hear(sender, min(number, stream.high), min(own, stream.high), self._time)
+                stream.fresh |= stream.hear(
+                    sender, min(number, stream.high), min(own, stream.high), self._time
+                )
                 stream.confirmed = max(stream.confirmed, min(confirmed, stream.high))
                 self.heard_confirmed(ctx, (source, incarnation), stream)
                 self._release(ctx, stream)

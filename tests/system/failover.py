@@ -1,0 +1,81 @@
+"""A publisher's server dies or stops while it publishes; it moves to another server by itself, and goes on.
+
+    python -m tests.system.failover TEMPLATE [ROUNDS]
+
+Promises that are checked: what was acknowledged was delivered, in order and once, to a reader that stayed, and
+publishing goes on: everything published is acknowledged in the end. In each round the publisher's server is
+killed or stopped, in turn, and comes back afterwards, so that the rounds together are a rolling restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import gossamer
+from gossamer.core.names import Role
+
+from .cluster import Cluster, until
+
+SILENCE = 60.0
+"""Seconds within which publishing has to go on after a fault."""
+
+
+async def fail_over(template: str, rounds: int, states: Path | None, events: int = 60) -> dict[str, float]:
+    """Rounds of one run; raises AssertionError, or returns figures in seconds."""
+    longest = 0.0
+    async with Cluster(3, states) as cluster:
+        one, two, three = cluster.addresses
+        reader = gossamer.connect(three, one, two, name="reader")
+        writer = gossamer.connect(two, one, three, name="writer")
+        async with reader, writer:
+            news = await writer.channel("news", template=template)
+            heard = await reader.channel("news")
+            got: list[int] = []
+
+            async def read() -> None:
+                async with heard.subscribe() as stream:
+                    async for event in stream:
+                        got.append(int(event.payload))
+
+            reading = asyncio.create_task(read())
+            await news.wait_matching(30)
+            published = 0
+            for number in range(rounds):
+                server = int(writer.peers[0][1:]) - 1
+                if server == int(reader.peers[0][1:]) - 1:
+                    server = None  # the reader stays where it is: only the publisher's server goes
+                for step in range(events):
+                    await asyncio.wait_for(news.publish(b"%d" % published), SILENCE)
+                    published += 1
+                    await asyncio.sleep(0.005)
+                    if step == events // 3 and server is not None:
+                        cluster.kill(server) if number % 2 == 0 else cluster.stop(server)
+                begun = time.monotonic()
+                try:
+                    await news.acknowledged(published, timeout=SILENCE)
+                except gossamer.NoAnswer:
+                    raise AssertionError(
+                        f"{template}, round {number}: {published} published, {len(got)} delivered, "
+                        f"acknowledged {writer._host.acknowledged}"
+                    ) from None
+                longest = max(longest, time.monotonic() - begun)
+                await until(lambda: len(got) >= published, f"{len(got)} of {published} delivered")
+                assert got == list(range(published)), f"{template}, round {number}: out of order or twice"
+                if server is not None:
+                    cluster.start(server)
+            reading.cancel()
+    return {"rounds": rounds, "published": published, "longest": round(longest, 2)}
+
+
+async def main(template: str, rounds: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        print(template, await fail_over(template, rounds, Path(folder) if template == "persistent" else None))
+
+
+if __name__ == "__main__":
+    assert Role.BACKBONE
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 4))
