@@ -42,6 +42,26 @@ def test_who_left_with_a_word_may_take_an_open_slot_again() -> None:
     assert own.join("n5") == 5
 
 
+def test_mending_a_slot_behind_which_only_the_moved_member_is_left_keeps_that_member() -> None:
+    own = roll(4, entries=1)
+    own.remove("n2", failed=False)
+    own.remove("n1", failed=False)
+    for slot in own.open:
+        own.mend(slot)
+    assert set(own.where) == {"n0", "n3"}
+    assert {own.at(slot) for slot in own.where.values()} == {"n0", "n3"}
+    own = roll(3, entries=1)
+    own.remove("n1", failed=False)
+    own.mend(1)
+    assert (own.at(1), own.where, len(own.slots)) == ("n2", {"n0": 0, "n2": 1}, 2)
+
+
+def test_a_slot_that_is_far_beyond_every_group_is_not_claimed() -> None:
+    own = roll(3)
+    assert not own.claim("x", 2**62)
+    assert len(own.slots) == 3
+
+
 def test_mending_moves_the_last_into_an_open_slot_and_those_who_returned_only_if_there_is_nobody_else() -> (
     None
 ):

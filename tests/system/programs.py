@@ -23,11 +23,17 @@ CLEAN_END = 5.0
 class Program:
     """A running process. Use it as ``with Program(...) as program``; it never outlives the block."""
 
-    def __init__(self, *command: str, stdin: int | IO[Any] = subprocess.DEVNULL, **variables: str) -> None:
+    def __init__(
+        self,
+        *command: str,
+        stdin: int | IO[Any] = subprocess.DEVNULL,
+        inside: tuple[str, ...] = (),
+        **variables: str,
+    ) -> None:
         environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200", **variables}
         environment.pop("GOSSAMER_NODE", None)
         self.process = subprocess.Popen(
-            [sys.executable, *command],
+            [*inside, sys.executable, *command],
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -141,9 +147,14 @@ class Lines:
         self._pipe.close()
 
 
-def gossamer(*arguments: str, stdin: int | IO[Any] = subprocess.DEVNULL, **variables: str) -> Program:
-    """The command line."""
-    return Program("-m", "gossamer.cli.main", *arguments, stdin=stdin, **variables)
+def gossamer(
+    *arguments: str,
+    stdin: int | IO[Any] = subprocess.DEVNULL,
+    inside: tuple[str, ...] = (),
+    **variables: str,
+) -> Program:
+    """The command line; ``inside`` is what runs it somewhere else."""
+    return Program("-m", "gossamer.cli.main", *arguments, stdin=stdin, inside=inside, **variables)
 
 
 def script(name: str, *arguments: object, **variables: str) -> Program:

@@ -41,6 +41,10 @@ def up(
         list[str] | None,
         typer.Option(help=f"Address to listen at; may be repeated. Default {DEFAULT_LISTEN}."),
     ] = None,
+    advertise: Annotated[
+        list[str] | None,
+        typer.Option(help="Address that others are told instead of where it listens; may be repeated."),
+    ] = None,
     connect_to: Annotated[
         list[str] | None, typer.Option("--connect", help="Address of another node; may be repeated.")
     ] = None,
@@ -55,6 +59,7 @@ def up(
         "name": name,
         "role": role,
         "listen": tuple(listen) if listen else None,
+        "advertise": tuple(advertise) if advertise else None,
         "connect": tuple(connect_to) if connect_to else None,
         "state": state,
         "trace": trace,

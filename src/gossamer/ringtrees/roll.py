@@ -18,6 +18,8 @@ from gossamer.ringtrees.words import MAX_ENTRIES, Seat
 
 MAX_GONE = 10_000
 """Nodes that are remembered to have failed."""
+MAX_SLOTS = 200_000
+"""Slots of one group; a node that claims one beyond gets another."""
 LOOKED_AT = 64
 """Slots at the end of the list where one is looked for that may be moved."""
 
@@ -79,7 +81,7 @@ class Roll:
 
     def claim(self, name: str, slot: int) -> bool:
         """Give a node the slot that it says it has, if that is free and the node had not failed."""
-        if name in self.where or name in self._gone or self.at(slot):
+        if name in self.where or name in self._gone or self.at(slot) or slot >= MAX_SLOTS:
             return False
         for empty in range(len(self.slots), slot):
             self.slots.append(None)
@@ -96,6 +98,10 @@ class Roll:
             self._gone[name] = None
             if len(self._gone) > MAX_GONE:
                 del self._gone[next(iter(self._gone))]
+        self._leave(slot)
+
+    def _leave(self, slot: int) -> None:
+        """A slot is open from now on."""
         self._touch(slot)
         self.slots[slot] = None
         self._vacate(slot)
@@ -107,8 +113,9 @@ class Roll:
         """Give an open slot to the last of the list; to who returned only if nobody else is behind it."""
         last = self._movable(slot) if slot in self._open else None
         if last is not None:
-            self.remove(last.name, failed=False)
-            self._put(slot, last)
+            before = self.where[last.name]
+            self._put(slot, last)  # before its old slot is open: open slots at the end are cut off
+            self._leave(before)
 
     def _movable(self, slot: int) -> Holder | None:
         """Who may be moved to a slot: somebody at the end of the list."""

@@ -81,6 +81,10 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     listen, connect
         Addresses to accept connections at, and to connect to. A client or secondary server uses one
         ``connect`` address at a time and moves on to the next when it fails.
+    advertise
+        Addresses that others are told instead of those at ``listen``, for instance the name of a host, or an
+        address that is translated on the way. Without it a node that listens at ``0.0.0.0`` or ``[::]`` tells
+        the addresses of its network interfaces.
     tree
         Edges between names of backbone nodes or peers, for those who want to say it; without it they
         measure each other and find one.
@@ -112,6 +116,7 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str = ""
     role: Role = Role.BACKBONE
     listen: tuple[str, ...] = ()
+    advertise: tuple[str, ...] = ()
     connect: tuple[str, ...] = ()
     tree: tuple[tuple[str, str], ...] = ()
     discover: tuple[Way, ...] = ()

@@ -20,6 +20,7 @@ from gossamer.links.binding import Binding, first_fit
 from gossamer.links.selector import Selector, Wish, wish
 from gossamer.runtime.greeting import MAX_LISTENS, Bye, Hello
 from gossamer.runtime.link import Link
+from gossamer.runtime.reachable import reachable
 from gossamer.runtime.strand import Strand
 from gossamer.runtime.surroundings import TIER, surroundings
 from gossamer.transports.base import Connection, Group
@@ -48,6 +49,10 @@ class Neighbours:
         self.selector = selector
         self.listens: tuple[str, ...] = ()
         """Addresses that others are told."""
+        self._sockets: tuple[str, ...] = ()
+        self._advertise: tuple[str, ...] = ()
+        self._arrived: dict[str, None] = {}
+        """Addresses of this machine that connections use, the earliest first."""
         self.opener: Opener | None = None
         self.now, self.spawn, self.changed = host.now, host.spawn, host.changed
         self._host = host
@@ -74,15 +79,23 @@ class Neighbours:
             asyncio.get_running_loop().call_soon(connection.abort)
         return strand
 
-    def listen_at(self, addresses: tuple[str, ...]) -> None:
-        """Others may connect here."""
-        self.listens = addresses
+    def listen_at(self, addresses: tuple[str, ...], advertise: tuple[str, ...] = ()) -> None:
+        """Others may connect here; ``advertise`` is told to them instead, if it is given."""
+        self._sockets, self._advertise = addresses, advertise
+        self._find_addresses()
         self.describe()
+
+    def _find_addresses(self) -> None:
+        self.listens = reachable(self._sockets, self._advertise, self._arrived)
 
     def meets(self, address: str) -> bool:
         """Whether all at an address are met without dialling: we listen there, or have joined it already."""
         place = address.partition("?")[0]
-        known = (*self.listens, *(each.dialled for each in self._strands if each.connection.group))
+        known = (
+            *self.listens,
+            *self._sockets,
+            *(each.dialled for each in self._strands if each.connection.group),
+        )
         return any(each.partition("?")[0] == place for each in known)
 
     def hello(self, strand: Strand, heard: bool) -> Hello:
@@ -96,6 +109,10 @@ class Neighbours:
 
     def greeted(self, strand: Strand, hello: Hello) -> None:
         """A greeting came: the strand joins a link or makes one, or waits, or is refused."""
+        local = strand.connection.local
+        if local and local not in self._arrived and len(self._arrived) < MAX_LISTENS:
+            self._arrived[local] = None
+            self._find_addresses()
         link = self.links.get(hello.node)
         same_life = link is not None and link.hello.incarnation == hello.incarnation
         if hello.node != self._engine.node and not same_life and self._by_chance(strand, hello):

@@ -91,6 +91,7 @@ def connect(
     name: str = "",
     role: Role | str | None = None,
     listen: str | Iterable[str] = (),
+    advertise: str | Iterable[str] = (),
     tree: Iterable[tuple[str, str]] = (),
     discover: Way | Iterable[Way] = (),
     region: str = "",
@@ -107,7 +108,8 @@ def connect(
     """A node, to be used as ``async with connect(...) as node``.
 
     Without arguments: a node inside this program, with nothing to start. With addresses: a client of the
-    node that answers at the first of them that does. With ``listen``: a node that others connect to.
+    node that answers at the first of them that does. With ``listen``: a node that others connect to; it tells
+    them ``advertise`` if that is given, else addresses of its own at which it can be reached.
     ``bind`` says which channels take which transports; a ``selector`` picks a connection for each frame in
     another way than the default does. ``discover`` finds peers of a channel by ``"lan"`` or ``"registry"``.
     ``trust`` names the public keys whose template packages are loaded from the registry when needed.
@@ -123,6 +125,7 @@ def connect(
         name=name,
         role=role,
         listen=listening,
+        advertise=(advertise,) if isinstance(advertise, str) else tuple(advertise),
         connect=addresses,
         tree=tuple((a, b) for a, b in tree),
         discover=(discover,) if isinstance(discover, str) else tuple(discover),
@@ -244,7 +247,8 @@ class Node:
             self._listeners.append(
                 await transport.listen(address, partial(accept, transport=transport.scheme))
             )
-        host.neighbours.listen_at(tuple(self.addresses))
+        sockets = tuple(listener.address for listener in self._listeners)
+        host.neighbours.listen_at(sockets, self.config.advertise)
         self._discovery = Discovery(self, host, self.config.discover)
         if self._recorder is not None:
             self._background.append(asyncio.create_task(self._flush_trace()))
@@ -277,8 +281,8 @@ class Node:
 
     @property
     def addresses(self) -> list[str]:
-        """Where others can connect to this node."""
-        return [listener.address for listener in self._listeners]
+        """Where others can connect to this node, as it tells them."""
+        return list(self._host.neighbours.listens) if self._host is not None else []
 
     @property
     def peers(self) -> list[str]:

@@ -37,6 +37,8 @@ class Connection(ABC):
 
     remote
         Where the other end is, for people to read.
+    local
+        The address of this machine that the connection uses; empty if that is not known.
     reliable
         Whether frames arrive, once and in order, as long as the connection lives. Only a reliable
         connection can be paused.
@@ -49,6 +51,7 @@ class Connection(ABC):
     """
 
     remote: str
+    local: str = ""
     reliable: bool = True
     max_frame: int = MAX_FRAME
     best_frame: int = MAX_FRAME

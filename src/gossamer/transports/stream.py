@@ -111,6 +111,8 @@ class StreamConnection(Connection, asyncio.BufferedProtocol):
         if not self.remote:
             peer = transport.get_extra_info("peername")
             self.remote = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else str(peer)
+        here = transport.get_extra_info("sockname")
+        self.local = str(here[0]) if isinstance(here, tuple) else ""
         self._sink = self._accept(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
