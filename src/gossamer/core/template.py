@@ -46,6 +46,11 @@ DURABLE = "durable"
 """What was acknowledged survives the end of every process, and can be had again."""
 
 
+PROGRESS = "progress"
+"""What a source that stays has published reaches every subscriber that stays, and is acknowledged in the end;
+nothing is acknowledged that a subscriber who stays never gets."""
+
+
 CAUSAL = "causal"
 """No subscriber gets an event before one that it depends on: one published or delivered earlier where it was
 published."""
@@ -172,6 +177,11 @@ class Template(Generic[S]):
         return bool(ctx.subscribers)
 
     # for whoever looks on, such as a simulator
+
+    @classmethod
+    def recovery(cls, settings: Any) -> float:
+        """Seconds after the last fault by which a channel with these settings makes progress again."""
+        return 0.0
 
     def figures(self) -> dict[str, int]:
         """What this instance has counted of its own doing, by name; sums over nodes must make sense."""

@@ -13,6 +13,8 @@ from gossamer.overlay.order import MARK
 Key = tuple[str, int]
 """Node and incarnation of a source."""
 UNLIMITED = 2**63 - 1
+TAIL, TAIL_BYTES = 64, 256 * 1024
+"""Parcels of a source that every member has, and their bytes, which are kept for members that move here."""
 MAX_KEPT = 64
 """Old parcels of a source that are kept because somebody asked for them."""
 
@@ -43,6 +45,7 @@ class Stream:
     __slots__ = (
         "_asked",
         "_lags",
+        "_tail_bytes",
         "_told",
         "acked",
         "address",
@@ -54,6 +57,7 @@ class Stream:
         "dead",
         "entry",
         "expelled",
+        "floor",
         "fresh",
         "held",
         "high",
@@ -69,6 +73,7 @@ class Stream:
         "placed",
         "reached",
         "settled",
+        "tail",
         "torn",
         "unsaid",
         "vouched",
@@ -101,6 +106,11 @@ class Stream:
         """The number up to which the source's parcels are known to be acknowledged."""
         self.vouched = (-1, -1)
         """What this node last told a source below it: what it has itself, and what is confirmed."""
+        self.floor = 0
+        """The oldest number that the neighbour towards the source can still get; 0 if it has not said so."""
+        self.tail: dict[int, Parcel] = {}
+        """The last parcels that were released here, without a gap."""
+        self._tail_bytes = 0
         self.wanted: dict[int, set[str]] = {}
         """Numbers that neighbours asked for and that are no longer, or not yet, here."""
         self.settled = UNLIMITED
@@ -145,15 +155,18 @@ class Stream:
             return number < self.next + limit
         return not self.held or abs(number - next(iter(self.held))) < limit
 
-    def begin(self, base: int) -> None:
+    def begin(self, base: int, floor: int | None = None) -> None:
         """The source keeps nothing before this number, which may leave a gap in what was delivered.
 
-        Nobody can have what others asked for before it: they will ask again, and hear so.
+        A node that has nothing of the source begins there. One that goes on from before can get what it lacks
+        from ``floor`` on. What neighbours asked for before that cannot be had: they ask again, and hear so.
         """
+        floor = base if floor is None else min(base, floor)
+        self.floor = floor
         self.base = max(self.base, base)
-        for number in [each for each in self.wanted if each < self.base]:
+        for number in [each for each in self.wanted if each < floor]:
             del self.wanted[number]
-        if self.next and self.reach >= base - 1:
+        if self.next and self.reach >= floor - 1:
             return
         self.torn = self.begun and base > 1
         self.next = self.low = base
@@ -191,8 +204,25 @@ class Stream:
         self.bytes = sum(parcel.size for parcel in self.held.values())
 
     def find(self, number: int) -> Parcel | None:
-        """A parcel that somebody behind us lacks, if it is here."""
-        return self.held.get(number) or self.kept.get(number)
+        """A parcel that a neighbour lacks, if it is here."""
+        return self.held.get(number) or self.tail.get(number) or self.kept.get(number)
+
+    @property
+    def oldest(self) -> int:
+        """The oldest number that a neighbour which goes on from before can get, here or further on."""
+        here = next(iter(self.tail), self.low)
+        return min(here, self.base, self.floor or self.base)
+
+    def _retire(self, parcel: Parcel) -> None:
+        """Keep a parcel that every member has, for members that move here; the oldest go."""
+        number = parcel.stamp.sequence
+        if number - 1 not in self.tail:
+            self.tail.clear()
+            self._tail_bytes = 0
+        self.tail[number] = parcel
+        self._tail_bytes += parcel.size
+        while len(self.tail) > TAIL or (self._tail_bytes > TAIL_BYTES and len(self.tail) > 1):
+            self._tail_bytes -= self.tail.pop(next(iter(self.tail))).size
 
     def ready(self, may: Callable[[Parcel], bool] = lambda parcel: True) -> Iterator[Parcel]:
         """Parcels that are next in order and may be delivered, each once."""
@@ -343,6 +373,7 @@ class Stream:
                 if number not in self.wanted and (parcel := self.held.pop(number, None)) is not None:
                     gone = parcel
                     self.bytes -= parcel.size
+                    self._retire(parcel)
             self.low = complete + 1
         return gone
 

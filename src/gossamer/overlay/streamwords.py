@@ -35,7 +35,7 @@ class Missing(Message, frozen=True):
 class Have(Message, frozen=True):
     """One hop away from the source: the oldest parcel that it keeps, and the newest there is; whether it
     lives anew, so that there will never be another; and how often it has changed its server, so that of two
-    addresses the later holds.
+    addresses the later holds. A node that goes on from before can get what it lacks from ``floor`` on.
     """
 
     source: Address
@@ -44,6 +44,7 @@ class Have(Message, frozen=True):
     high: Number
     dead: bool = False
     moves: Moves = 0
+    floor: Number = 0
 
 
 class Acks(Message, frozen=True):

@@ -41,6 +41,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Seconds that opening a link or asking the directory may take.
     drain
         Seconds that closing waits for what is pending.
+    handover
+        Seconds that closing waits until other nodes answer for what was published here.
     """
 
     queue_bytes: Annotated[int, Meta(ge=HIGH_WATER, le=2**30)] = 4 * 1024 * 1024
@@ -50,6 +52,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     datagram_silence: Seconds = 5.0
     answer: Seconds = 5.0
     drain: Seconds = 2.0
+    handover: Seconds = 15.0
 
 
 class ChannelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

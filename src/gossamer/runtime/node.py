@@ -360,12 +360,12 @@ class Node:
         return Watch(self._running, prefix)
 
     async def drain(self) -> None:
-        """Wait until other nodes answer for everything published here, within the drain limit.
+        """Wait until other nodes answer for everything published here, within the limit ``handover``.
 
         Raises NoAnswer that names the first channel for which this is not so; see ``channel.drain``.
         """
         loop = asyncio.get_running_loop()
-        end = loop.time() + self.config.limits.drain
+        end = loop.time() + self.config.limits.handover
         for channel in self._channels.values():
             await channel.drain(max(0.0, end - loop.time()))
 

@@ -1,9 +1,9 @@
 """Addresses that other nodes can use, for a node that listens at all interfaces of its machine.
 
-A node that listens at ``0.0.0.0`` or ``[::]`` must not tell others that address: at every other machine it means
-that machine. Instead it tells the addresses at which links have already reached it, then those of its network
-interfaces, and loopback only if it has nothing else. A deployment behind a translated address says itself what
-to tell: ``advertise`` in the node's file.
+A node that listens at ``0.0.0.0`` or ``[::]`` must not tell others that address: at every other machine it
+means that machine. Instead it tells the addresses at which links have already reached it, then those of its
+network interfaces, and loopback only if it has nothing else. A deployment behind a translated address says
+itself what to tell: ``advertise`` in the node's file.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Agents: the applications of a simulated network. They publish, subscribe and answer by plan; one kind lets
-nodes crash and come back.
+"""Agents: the applications of a simulated network. They publish, subscribe and answer by plan; others let
+nodes crash and come back, or move from one server to another.
 
 An agent lives on one node, rests while the node is down or paused, and takes up its plan afterwards. All
 its chances come from dice of its own.
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import log
 
-from gossamer.core.context import Dice
+from gossamer.core.context import SERVER, Dice
 from gossamer.core.event import NO_WISHES, Attributes, Criteria, Envelope, Value, Wishes
-from gossamer.core.names import NANOSECONDS, nanoseconds
+from gossamer.core.names import NANOSECONDS, last, nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.overlay.filterwords import Advertise
 from gossamer.simulator.clock import APPLICATION, FAULT
@@ -306,6 +306,59 @@ class Mortal:
     def _restart(self, _: object, __: object) -> None:
         self._world.restart(self._node)
         self._live(self._world.clock.now)
+
+
+class Mover:
+    """Lets a client change its server: at random, and whenever its server is down.
+
+    every
+        Seconds on average between two moves.
+    servers
+        Where it may go, in any order.
+    start, end
+        Seconds; it moves at random from start on and before end, and at any time if its server dies.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        node: str,
+        servers: Sequence[str],
+        *,
+        every: float,
+        start: float = 0.0,
+        end: float | None = None,
+        label: str = "",
+    ) -> None:
+        self._world = world
+        self._node = node
+        self._servers = tuple(servers)
+        self._every = every
+        self._end = None if end is None else nanoseconds(end)
+        self._dice = world.dice(f"move {label} {node}")
+        self._book(nanoseconds(start))
+        self._watch(None, None)
+
+    def _book(self, since: int) -> None:
+        at = since + exponential(self._every, self._dice)
+        if self._end is None or at < self._end:
+            self._world.clock.schedule(at, FAULT, self._turn)
+
+    def _turn(self, _: object, __: object) -> None:
+        self._move()
+        self._book(self._world.clock.now)
+
+    def _watch(self, _: object, __: object) -> None:
+        """Look whether the server lives, as often as a client notices that it does not."""
+        if not self._world.running(last(self._world.container(self._node, SERVER))):
+            self._move()
+        self._world.clock.schedule(self._world.clock.now + NANOSECONDS, FAULT, self._watch)
+
+    def _move(self) -> None:
+        server = last(self._world.container(self._node, SERVER))
+        others = [each for each in self._servers if each != server and self._world.running(each)]
+        if others and self._world.engine(self._node) is not None:
+            self._world.relocate(self._node, self._dice.choice(others))
 
 
 def exponential(mean: float, dice: Dice) -> int:

@@ -15,12 +15,23 @@ from gossamer.core.trace import Row
 from gossamer.overlay.monitor import MonitorSettings, monitor
 from gossamer.simulator import rules
 from gossamer.simulator.access import drawn
-from gossamer.simulator.agents import Advertiser, Mortal, Publisher, Reactor, Subscriber
+from gossamer.simulator.agents import Advertiser, Mortal, Mover, Publisher, Reactor, Subscriber
 from gossamer.simulator.checks import Ledger
 from gossamer.simulator.dice import SeededDice
 from gossamer.simulator.field import Field
 from gossamer.simulator.keys import after, naming
-from gossamer.simulator.script import Below, Channel, Churn, Offer, Publish, React, Scenario, Subscribe
+from gossamer.simulator.script import (
+    Below,
+    Channel,
+    Churn,
+    Move,
+    Offer,
+    Publish,
+    React,
+    Rolling,
+    Scenario,
+    Subscribe,
+)
 from gossamer.simulator.topology import Network, layout, named, spanning
 from gossamer.simulator.world import World
 
@@ -86,6 +97,10 @@ class _Builder:
             self._react(react, f"react[{index}]")
         for index, churn in enumerate(scenario.churn):
             self._churn(churn, f"churn[{index}]")
+        for index, move in enumerate(scenario.move):
+            self._move(move, f"move[{index}]")
+        for index, rolling in enumerate(scenario.rolling):
+            self._roll(rolling, f"rolling[{index}]")
 
     def _network(self, network: Network, monitored: bool, role: Role) -> None:
         seed = self.seed if network.seed is None else network.seed
@@ -229,6 +244,20 @@ class _Builder:
                     end=churn.end,
                     label=key,
                 )
+
+    def _move(self, move: Move, key: str) -> None:
+        after(move.start, move.end, f"{key}.end")
+        servers = [name for name in self.world.nodes if self.roles[name] is Role.BACKBONE]
+        for node in self._picked(move.nodes, move.role, move.pick, key):
+            if self.world.container(node, SERVER) not in servers:
+                raise ConfigError(f"{node!r} does not hang below a backbone node", key=f"{key}.nodes")
+            Mover(self.world, node, servers, every=move.every, start=move.start, end=move.end, label=key)
+
+    def _roll(self, rolling: Rolling, key: str) -> None:
+        for place, node in enumerate(self._picked(rolling.nodes, rolling.role, rolling.pick, key)):
+            down = rolling.start + place * rolling.every
+            self.world.add_rule(rules.Crash(node=node, at=down), key)
+            self.world.add_rule(rules.Restart(node=node, at=down + rolling.down), key)
 
     def _chosen(self, agents: Publish | Subscribe | React | Offer, key: str) -> list[str]:
         if agents.channel not in self.channels:

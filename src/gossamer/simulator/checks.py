@@ -23,7 +23,7 @@ from gossamer.core.event import Criteria, Envelope
 from gossamer.core.names import nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Receipt
-from gossamer.core.template import DURABLE
+from gossamer.core.template import DURABLE, PROGRESS
 from gossamer.simulator.books import Counts, Peers, Published, Seat, SeatKey, Stayed
 from gossamer.simulator.promises import CHECKS, AtMostOnce, Check, Event, GapFree
 from gossamer.simulator.quantiles import Quantiles
@@ -179,8 +179,12 @@ class Ledger(Witness):
         for name, books in self.channels.items():
             for check in books.checks:
                 found = list(check.ended(books.seats))
-                if patience is not None and world.calm(patience):
-                    before = world.clock.now - nanoseconds(patience)
+                limit = patience
+                if patience is not None and check.promise == PROGRESS:
+                    limit = max(patience, world.recovery(name))
+                if limit is not None and world.calm(limit):
+                    check.patience = nanoseconds(limit)
+                    before = world.clock.now - nanoseconds(limit)
                     tails = books.tails(before)
                     seats = [seat for seat in books.seats.values() if seat.at <= before]
                     found += check.settled(
@@ -200,6 +204,8 @@ class Ledger(Witness):
         known = self._known_checks
         self.unchecked |= promises - known.keys()
         checks = [known[each]() for each in sorted(promises & known.keys())]
+        for check in checks:
+            check.clock = lambda: world.clock.now
         self.channels[channel] = Books(checks, world.template(channel).local)
 
     def stopped(self, world: World, node: str, life: int) -> None:

@@ -5,11 +5,12 @@ To check one more promise, write a Check and put it into CHECKS (or hand it to a
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import ClassVar
 
-from gossamer.core.template import AT_MOST_ONCE, CAUSAL, DURABLE, GAP_FREE, TOTAL_ORDER
+from gossamer.core.template import AT_MOST_ONCE, CAUSAL, DURABLE, GAP_FREE, PROGRESS, TOTAL_ORDER
 from gossamer.simulator.books import Seat, SeatKey
 
 MAX_DEPENDENT = 1_000_000
@@ -23,6 +24,10 @@ class Check:
     """One promise on one channel. Answers None if it is kept, else what should have been."""
 
     promise: ClassVar[str]
+    clock: Callable[[], int] = staticmethod(lambda: 0)
+    """Nanoseconds of virtual time; set before anything happens."""
+    patience: int = 0
+    """Nanoseconds after which what was promised has come; set before the run is judged."""
 
     def published(self, source: tuple[str, int], number: int) -> None:
         """An event of a source (node and life) is about to leave."""
@@ -228,6 +233,50 @@ class Durable(Check):
                     yield (*source, 0), source, number, "on disk, for it was acknowledged"
 
 
+class Progress(Check):
+    """When all has calmed down, what sources that live have published has reached every subscription that was
+    there long enough before it, and is acknowledged; and so has all that was acknowledged to any source.
+
+    A subscription that was told of a gap counts anew from then on. One with criteria is not asked.
+    """
+
+    promise = PROGRESS
+
+    def __init__(self) -> None:
+        self._times: dict[tuple[str, int], array[int]] = {}
+        self._acknowledged: dict[tuple[str, int], int] = {}
+        self._got: dict[tuple[Seat, tuple[str, int]], int] = {}
+        self._since: dict[tuple[Seat, str], int] = {}
+
+    def published(self, source: tuple[str, int], number: int) -> None:
+        self._times.setdefault(source, array("q")).append(self.clock())
+
+    def delivered(self, seat: Seat, source: tuple[str, int], number: int, again: bool) -> str | None:
+        self._got[seat, source] = max(number, self._got.get((seat, source), 0))
+        return None
+
+    def missed(self, seat: Seat, source: str) -> None:
+        self._since[seat, source] = self.clock()
+
+    def acknowledged(self, source: tuple[str, int], number: int) -> None:
+        self._acknowledged[source] = max(number, self._acknowledged.get(source, 0))
+
+    def settled(
+        self, seats: Mapping[SeatKey, Seat], tails: Mapping[tuple[str, int], int]
+    ) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
+        for source, last in tails.items():
+            if self._acknowledged.get(source, 0) < last:
+                yield (*source, 0), source, last, "acknowledged, for its source lives and all is calm"
+        for source, times in self._times.items():
+            due = max(tails.get(source, 0), self._acknowledged.get(source, 0))
+            for seat in seats.values() if due else ():
+                since = self._since.get((seat, source[0]), seat.at) + self.patience
+                if seat.criteria or times[due - 1] < since or self._got.get((seat, source), 0) >= due:
+                    continue
+                said = "acknowledged" if due <= self._acknowledged.get(source, 0) else "published"
+                yield seat.key, source, due, f"delivered here, for it was {said} and all is calm"
+
+
 CHECKS: Mapping[str, type[Check]] = {
-    check.promise: check for check in (AtMostOnce, GapFree, Causal, TotalOrder, Durable)
+    check.promise: check for check in (AtMostOnce, GapFree, Causal, TotalOrder, Durable, Progress)
 }

@@ -168,6 +168,44 @@ class Churn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     end: Instant | None = None
 
 
+class Move(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Clients that change their server, at random and whenever it is down.
+
+    nodes, role, pick
+        Which nodes, as for publishers; they must hang below the backbone.
+    every
+        Seconds between two moves of a node, on average, exponentially distributed.
+    start, end
+        Seconds; nothing moves at random before start or from end on.
+    """
+
+    every: Mean
+    nodes: tuple[str, ...] = ()
+    role: Tier | None = "client"
+    pick: Annotated[int, Meta(ge=1)] | None = None
+    start: Instant = 0.0
+    end: Instant | None = None
+
+
+class Rolling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Nodes that are restarted one after the other, as in a rolling upgrade.
+
+    nodes, role, pick
+        Which nodes, as for publishers, in the order of their names.
+    start
+        Seconds; when the first goes down.
+    every, down
+        Seconds between two of them, and that each is down.
+    """
+
+    every: Mean
+    down: Mean
+    nodes: tuple[str, ...] = ()
+    role: Tier | None = "backbone"
+    pick: Annotated[int, Meta(ge=1)] | None = None
+    start: Instant = 0.0
+
+
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All that a run needs but its seed.
 
@@ -202,6 +240,8 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     react: tuple[React, ...] = ()
     below: tuple[Below, ...] = ()
     churn: tuple[Churn, ...] = ()
+    move: tuple[Move, ...] = ()
+    rolling: tuple[Rolling, ...] = ()
     rule: tuple[rules.AnyRule, ...] = ()
     file: str = ""
 

@@ -8,9 +8,19 @@ from typing import TypeVar
 import msgspec
 
 from gossamer.overlay.monitor import MonitorSettings
-from gossamer.simulator.script import Below, Churn, Offer, Publish, React, Scenario, Subscribe
+from gossamer.simulator.script import (
+    Below,
+    Churn,
+    Move,
+    Offer,
+    Publish,
+    React,
+    Rolling,
+    Scenario,
+    Subscribe,
+)
 
-Part = TypeVar("Part", Below, Churn, Offer, Publish, React, Subscribe)
+Part = TypeVar("Part", Below, Churn, Move, Offer, Publish, React, Rolling, Subscribe)
 
 TIMES = ("start", "end", "join", "leave", "stay", "away", "every", "down")
 
@@ -43,6 +53,8 @@ def smaller(scenario: Scenario, nodes: int, pace: float = 1.0) -> Scenario:
         below=tuple(_part(each, share, pace) for each in scenario.below),
         react=tuple(_part(each, share, pace) for each in scenario.react),
         churn=tuple(_part(each, share, pace) for each in scenario.churn),
+        move=tuple(_part(each, share, pace) for each in scenario.move),
+        rolling=tuple(_part(each, share, pace) for each in scenario.rolling),
     )
 
 

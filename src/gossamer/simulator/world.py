@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from gossamer.catalog import templates as installed_templates
-from gossamer.core.context import BANDWIDTH, NODES, SERVER
+from gossamer.core.context import BANDWIDTH, BELOW, NODES, SERVER
 from gossamer.core.effect import Reply
 from gossamer.core.engine import Engine
 from gossamer.core.errors import ChannelExists, Closed, ConfigError, UnknownTemplate
 from gossamer.core.event import NO_ENVELOPE, Criteria, Envelope
-from gossamer.core.names import NANOSECONDS, Role, channel_id, check_channel, check_node, nanoseconds
+from gossamer.core.names import NANOSECONDS, Role, channel_id, check_channel, check_node, last, nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Receipt
 from gossamer.core.template import Template
@@ -113,6 +113,11 @@ class World:
         """The class that a channel was made of."""
         return self.templates[self._channels[channel_id(channel)].template]
 
+    def recovery(self, channel: str) -> float:
+        """Seconds after the last fault by which a channel makes progress again, as its template says."""
+        kind = self.template(channel)
+        return kind.recovery(kind.parse(dict(self._channels[channel_id(channel)].settings)))
+
     def container(self, node: str, name: str) -> Any:
         """What a container of a node was set to from outside; None if it was not."""
         return self._host(node).containers.get(name)
@@ -203,6 +208,16 @@ class World:
         one.ways.pop(b, None)
         other.ways.pop(a, None)
         del one.models[b], other.models[a]
+
+    def relocate(self, node: str, server: str) -> None:
+        """Let a node leave its server and hang below another; all three are told at once."""
+        before = last(self.container(node, SERVER) or "")
+        if before:
+            self.unlink(before, node)
+            self.set(before, BELOW, tuple(each for each in self.container(before, BELOW) if each != node))
+        self.set(node, SERVER, self.address(server))
+        self.link(server, node)
+        self.set(server, BELOW, tuple(sorted((*(self.container(server, BELOW) or ()), node))))
 
     def set(self, node: str | None, name: str, value: object) -> None:
         """Set a container of a node, or of all nodes with None, in all their lives."""

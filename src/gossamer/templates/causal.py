@@ -32,7 +32,7 @@ from gossamer.core.context import Context
 from gossamer.core.control import on
 from gossamer.core.names import last, nanoseconds
 from gossamer.core.parcel import MAX_DEPENDS, Depend, Parcel
-from gossamer.core.template import AT_MOST_ONCE, CAUSAL, GAP_FREE
+from gossamer.core.template import AT_MOST_ONCE, CAUSAL, GAP_FREE, PROGRESS
 from gossamer.overlay.cut import AskCut, Cut, Puzzle, Wait, explain, passed, remember
 from gossamer.overlay.stream import Key, Stream
 from gossamer.overlay.streamwords import Have
@@ -68,7 +68,7 @@ class Causal(Reliable[S]):
 
     name = "causal"
     settings_type = CausalSettings
-    promises = frozenset({AT_MOST_ONCE, GAP_FREE, CAUSAL})
+    promises = frozenset({AT_MOST_ONCE, GAP_FREE, CAUSAL, PROGRESS})
 
     def __init__(self, settings: S) -> None:
         super().__init__(settings)
@@ -260,8 +260,9 @@ class Causal(Reliable[S]):
 
     @on(Have)
     def have(self, ctx: Context, have: Have, sender: str) -> None:
-        key, missed = (last(have.source), have.incarnation), have.base - 1
+        key = (last(have.source), have.incarnation)
         position = self.streams.upto(key)
+        missed = (min(have.base, have.floor or have.base) if position else have.base) - 1
         stream = self.located(ctx, key, have)
         if stream is None:
             return

@@ -10,7 +10,7 @@ from gossamer.core.context import BELOW, SERVER, Context
 from gossamer.core.control import on
 from gossamer.core.names import NANOSECONDS, last, nanoseconds
 from gossamer.core.parcel import Parcel
-from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, Membership
+from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, PROGRESS, Membership
 from gossamer.overlay.stream import Key, Stream, ranges
 from gossamer.overlay.streamwords import MAX_ASKED, MAX_STREAMS, Acks, Gone, Have, Missing, Position
 from gossamer.templates.multicast import on_backbone
@@ -36,7 +36,7 @@ class Reliable(Sourced[S]):
 
     name = "reliable"
     settings_type = ReliableSettings
-    promises = frozenset({AT_MOST_ONCE, GAP_FREE})
+    promises = frozenset({AT_MOST_ONCE, GAP_FREE, PROGRESS})
 
     def __init__(self, settings: S) -> None:
         super().__init__(settings)
@@ -101,6 +101,10 @@ class Reliable(Sourced[S]):
 
     def onward(self, ctx: Context, parcel: Parcel, sender: str) -> list[str]:
         return []  # it went on, to close the gap there too
+
+    @classmethod
+    def recovery(cls, settings: Any) -> float:
+        return 2.0 * settings.laggard  # a member that died is waited for once, and once more in another tree
 
     def figures(self) -> dict[str, int]:
         on_the_way = self.repaired - self.repaired_own
@@ -213,7 +217,8 @@ class Reliable(Sourced[S]):
     def _tell(self, ctx: Context, key: Key, stream: Stream, neighbour: str) -> None:
         if stream.next:
             base = self.first(ctx, stream, neighbour)
-            about = (base, stream.high, stream.dead, stream.moves)
+            floor = min(base, stream.oldest) if base == stream.base else base
+            about = (base, stream.high, stream.dead, stream.moves, floor)
             ctx.send(neighbour, Have(stream.address, key[1], *about))
 
     def regrouped(self, ctx: Context) -> None:
@@ -385,7 +390,7 @@ class Reliable(Sourced[S]):
         stream = self.located(ctx, key, have)
         if stream is None or sender != self.upstream(ctx, stream) or have.base > have.high + 1:
             return
-        stream.begin(have.base)
+        stream.begin(have.base, have.floor or have.base)
         stream.dead |= have.dead
         self.advance(ctx, stream, sender)
         stream.high = max(stream.high, min(have.high, stream.next + self._far))
@@ -444,7 +449,7 @@ class Reliable(Sourced[S]):
             self.repaired += 1
             self.repaired_own += self.begins(ctx, stream)
             ctx.send(sender, parcel)
-        elif number < self.first(ctx, stream, sender):
+        elif number < min(self.first(ctx, stream, sender), stream.oldest):
             self._tell(ctx, key, stream, sender)
             return False
         elif stream.next and number < stream.next:

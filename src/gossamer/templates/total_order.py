@@ -11,7 +11,7 @@ from gossamer.core.context import NODES, TREE, Context
 from gossamer.core.control import on
 from gossamer.core.names import nanoseconds
 from gossamer.core.parcel import Parcel
-from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, TOTAL_ORDER
+from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, PROGRESS, TOTAL_ORDER
 from gossamer.core.trace import ORDERED
 from gossamer.overlay.council import NONE, Council
 from gossamer.overlay.councilwords import LETTERS, Entry, Fetch, Fetched, Found, Founded, Letter
@@ -66,7 +66,7 @@ class TotalOrder(Reliable[S]):
 
     name = "total-order"
     settings_type = TotalOrderSettings
-    promises = frozenset({AT_MOST_ONCE, GAP_FREE, TOTAL_ORDER})
+    promises = frozenset({AT_MOST_ONCE, GAP_FREE, PROGRESS, TOTAL_ORDER})
 
     def __init__(self, settings: S) -> None:
         super().__init__(settings)
