@@ -205,6 +205,11 @@ class Template(Generic[S]):
         return cls
 
     @classmethod
+    def vocabulary(cls) -> tuple[type[Message], ...]:
+        """The control messages that it takes."""
+        return tuple(cls._handlers)
+
+    @classmethod
     def decoder(cls) -> msgspec.msgpack.Decoder[Any]:
         if cls._decoder is None:
             raise ProtocolError("kind", "control", f"none: template {cls.name!r} has no control messages")

@@ -1,0 +1,146 @@
+"""A stranger with valid frames and hostile numbers: bounded time, bounded memory, and honest nodes go on."""
+
+from __future__ import annotations
+
+import random
+import signal
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from gossamer.catalog import templates
+from gossamer.core.context import BELOW, CONTACTS, SERVER, TREE
+from gossamer.core.control import Control
+from gossamer.core.effect import Deliver, Effect, Send, Wake
+from gossamer.core.engine import Engine
+from gossamer.core.errors import ProtocolError
+from gossamer.core.event import Criteria
+from gossamer.core.names import NANOSECONDS, Role, channel_id
+from gossamer.core.tree import Tree
+from gossamer.overlay.directory import Directory, Entry
+from gossamer.overlay.monitor import MonitorSettings, monitor
+from gossamer.overlay.registry import Registry
+from gossamer.testing.hostile import Stranger
+
+SECONDS = 2.0
+"""What one input may take; a thousand times what it needs."""
+MEMORY = 64 * 1024 * 1024
+"""Bytes that a node may keep of all that a stranger said."""
+INPUTS = 400
+BELIEVING = ("total-order", "persistent", "dispatch", "multiring", "ringtree", "single-source")
+"""Templates in which a stranger that is let in may claim to be a leader, a registrar, a dispatcher or the
+source, and is believed: no number says whether a node may do that."""
+START = 1_700_000_000 * NANOSECONDS
+
+
+@contextmanager
+def in_time(what: object) -> Iterator[None]:
+    """Whatever takes too long is interrupted and fails."""
+
+    def late(number: int, frame: FrameType | None) -> None:
+        raise TimeoutError(f"still busy after {SECONDS} s with {str(what)[:500]}")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class Node:
+    """A backbone node m beside the honest a and a stranger, with all services and one channel."""
+
+    def __init__(self, template: str, role: Role = Role.BACKBONE) -> None:
+        self.now = START
+        registry = Registry({})
+        watching = monitor(MonitorSettings()) if role is Role.BACKBONE else []
+        self.engine = Engine(
+            "m",
+            templates=templates(),
+            dice=lambda label: random.Random(label),
+            secret=bytes(32),
+            role=role,
+            incarnation=START // 1_000_000,
+            services=[*watching, registry, Directory(templates(), registry)],
+        )
+        self.wakes: dict[tuple[int, str], int] = {}
+        self.sent = self.delivered = 0
+        self.do(self.engine.set(self.now, CONTACTS, {"m": (), "a": (), "stranger": ()}))
+        self.do(self.engine.set(self.now, TREE, Tree([("m", "a"), ("m", "stranger")])))
+        self.do(self.engine.set(self.now, BELOW, ("client",)))
+        self.do(self.engine.set(self.now, SERVER, None))
+        for peer in ("a", "stranger", "client"):
+            self.do(self.engine.linked(self.now, peer))
+        self.do(self.engine.run(self.now, Entry("news", template, {})))
+        self.do(self.engine.subscribe(self.now, "news", Criteria())[1])
+
+    def do(self, effects: list[Effect]) -> None:
+        assert len(effects) < 20_000, "one input makes any number of effects"
+        for effect in effects:
+            if isinstance(effect, Wake):
+                key = (effect.channel, effect.name)
+                self.wakes.pop(key, None)
+                if effect.at is not None:
+                    self.wakes[key] = effect.at
+            self.sent += isinstance(effect, Send)
+            self.delivered += isinstance(effect, Deliver)
+
+    def hear(self, sender: str, control: Control) -> None:
+        with suppress(ProtocolError):
+            self.do(self.engine.receive(self.now, sender, control))
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, and the timers of the node with it."""
+        end = self.now + round(seconds * NANOSECONDS)
+        for _ in range(200):
+            due = sorted((at, key) for key, at in self.wakes.items() if at <= end)
+            if not due:
+                break
+            at, key = due[0]
+            del self.wakes[key]
+            self.now = max(self.now, at)
+            self.do(self.engine.wake(self.now, *key))
+        self.now = max(self.now, end)
+
+    def publish(self) -> None:
+        self.engine.publish("news", b"honest")
+        self.do(self.engine.seal(self.now, "news"))
+
+
+def subjects(node: Node) -> list[tuple[str, Any]]:
+    """Services and the channel, each with its class."""
+    found = [(each.context.channel, type(each.template)) for each in node.engine._services]
+    return [*found, ("news", type(node.engine.instance("news").template))]
+
+
+@pytest.mark.parametrize("role", [Role.BACKBONE, Role.CLIENT])
+@pytest.mark.parametrize("template", sorted(templates()))
+def test_hostile_numbers_cost_bounded_time_and_memory_and_a_node_goes_on(template: str, role: Role) -> None:
+    node = Node(template, role)
+    node.publish()
+    node.wait(3)
+    stranger = Stranger(1, ("m", "a", "client", "m/client", "news"))
+    tracemalloc.start()
+    try:
+        for channel, kind in subjects(node):
+            if not kind.vocabulary():
+                continue
+            for number, message in enumerate(stranger.messages(kind, INPUTS)):
+                with in_time(message):
+                    node.hear("stranger", Control(channel_id(channel), message))
+                    node.wait(0.5 if number % 20 == 0 else 0.0)
+            assert tracemalloc.get_traced_memory()[0] < MEMORY, f"{channel} keeps what a stranger says"
+    finally:
+        tracemalloc.stop()
+    before = node.delivered
+    with in_time("an honest event"):
+        node.publish()
+        node.wait(10)
+    if template not in BELIEVING:
+        assert node.delivered > before, "an event published here no longer reaches a subscriber here"
