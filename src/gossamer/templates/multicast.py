@@ -69,6 +69,8 @@ class Multicast(Template[S]):
         self.publishing = False
         self.seen = Seen(settings.window)
         self._waiting: deque[Parcel] = deque()
+        self._repeats = False
+        """Whether interest will be told again: another change must not put that off."""
 
     # parcels
 
@@ -151,6 +153,7 @@ class Multicast(Template[S]):
 
     def on_timer(self, ctx: Context, name: str) -> None:
         if name == "interest":
+            self._repeats = False
             self._settle(ctx, again=True)
         else:
             self.group.timer(ctx, name)
@@ -172,7 +175,8 @@ class Multicast(Template[S]):
             if node in self.interests.said and self.ready(ctx):
                 elsewhere = self._listens(ctx, node) or self.group.listeners(ctx)
                 waiting |= self.interests.tell(ctx, node, elsewhere, False, again)
-        if waiting:
+        if waiting and not self._repeats:
+            self._repeats = True
             ctx.wake("interest", self.settings.retry)
 
     @on(Interest)

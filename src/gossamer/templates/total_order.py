@@ -124,6 +124,8 @@ class TotalOrder(Reliable[S]):
             stream.dead = stream.entry == ctx.node and not self.begins(ctx, stream)  # of an earlier life
             stream.over = int(stream.dead)
             stream.begun = self.next > 0  # what it told before it came here is missing here
+        elif self.begins(ctx, stream):
+            stream.settled = 0  # kept until it has its place: a new sequencer may have to begin with it
         return stream
 
     def kept(self, stream: Stream) -> int | None:
@@ -186,7 +188,9 @@ class TotalOrder(Reliable[S]):
 
     def heard_confirmed(self, ctx: Context, key: Key, stream: Stream) -> None:
         if key == (ctx.node, ctx.incarnation):
+            stream.settled = stream.confirmed
             self.confirm(ctx, stream.confirmed)
+            self._release(ctx, stream)
         elif stream.confirmed > stream.vouched[1]:  # a source below this node does not know it yet
             self._acknowledge(ctx, [key])
 
