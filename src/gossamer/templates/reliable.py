@@ -390,13 +390,17 @@ class Reliable(Sourced[S]):
         stream = self.located(ctx, key, have)
         if stream is None or sender != self.upstream(ctx, stream) or have.base > have.high + 1:
             return
-        stream.begin(have.base, have.floor or have.base)
+        stream.begin(have.base, have.floor or have.base, self.resumes(stream))
         stream.dead |= have.dead
         self.advance(ctx, stream, sender)
         stream.high = max(stream.high, min(have.high, stream.next + self._far))
         stream.acked = (-1, "")
         self._acknowledge(ctx, [key], reminded=True)
         self._tick(ctx)
+
+    def resumes(self, stream: Stream) -> bool:
+        """Whether this node lacks what a stream had before it came here."""
+        return False
 
     def located(self, ctx: Context, key: Key, have: Have) -> Stream | None:
         """The stream that a neighbour speaks of, at its source's latest address; None if there are too many.

@@ -128,6 +128,10 @@ class TotalOrder(Reliable[S]):
             stream.settled = 0  # kept until it has its place: a new sequencer may have to begin with it
         return stream
 
+    def resumes(self, stream: Stream) -> bool:
+        """A new sequencer may have told places that this node lacks before it heard of that sequencer."""
+        return self.next > 0 and stream.node[0] == MARK
+
     def kept(self, stream: Stream) -> int | None:
         return stream.arrived  # a newcomer's may have had its place before its time
 
