@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: install run test lint bench bench-setup proof proof-compiled bench-pipeline proof-kills proof-rings proof-ringtree bench-ringtree proof-moves clean
+.PHONY: install run test lint bench bench-setup proof proof-compiled bench-pipeline proof-kills proof-rings proof-ringtree bench-ringtree proof-moves proof-plain proof-failover clean
 
 install: $(READY)
 
@@ -72,6 +72,18 @@ MOVES ?= 1000
 
 proof-moves: install
 	$(BIN)/python -m tests.templates.histories $(MOVES)
+
+# Clients that move, only publish or only listen, and servers restarted in turn: progress, SEEDS of each.
+PLAIN := plain/reliable plain/causal plain/total-order plain/persistent
+
+proof-plain: install
+	$(BIN)/python benchmarks/proof.py $(PLAIN) --seeds $(SEEDS) --jobs $(JOBS) --out $(PROOF)
+
+# Real processes: a publisher's server is killed or stopped ROUNDS times, with each template in turn.
+proof-failover: ROUNDS = 50
+proof-failover: install
+	for template in reliable causal total-order persistent; do \
+		$(BIN)/python -m tests.system.failover $$template $(ROUNDS) || exit 1; done
 
 # 32 processes in a ringtree, 8 of them killed at once
 proof-ringtree: install

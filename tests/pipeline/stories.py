@@ -62,6 +62,14 @@ class Story:
     def subscribed(self, node: str, criteria: str = "", number: int = 1) -> Story:
         return self.row(node, trace.MEMBER, trace.SUBSCRIBED, peer=str(number), detail=criteria)
 
+    def acknowledged(self, source: str, number: int) -> Story:
+        return self.row(source, trace.MEMBER, trace.ACKNOWLEDGED, source, first=number)
+
+    def later(self, seconds: int) -> Story:
+        """Time passes."""
+        self.now += seconds * SECOND
+        return self
+
     def missed(self, node: str, source: str) -> Story:
         return self.row(node, trace.MEMBER, trace.MISSED, source)
 
@@ -255,7 +263,7 @@ def silence() -> Story:
 
 def flawless() -> Story:
     """Every promise there is, each with something that it is held against, and none broken."""
-    story = begin("flawless", "at-most-once exactly-once gap-free causal total-order durable")
+    story = begin("flawless", "at-most-once exactly-once gap-free causal total-order durable progress")
     until = 10**6 * SECOND
     for place, source in enumerate("aba", 1):
         number = 2 if place == 3 else 1
@@ -269,11 +277,28 @@ def flawless() -> Story:
     return story.answer("a", trace.DELIVERED, "c", 1, 2)
 
 
+def progress() -> Story:
+    """Two were there long before: one never gets anything, one not the last. Others have an excuse."""
+    expected = "delivered here, for it was acknowledged"
+    found = (("progress", "b", "a", 2, expected), ("progress", "c", "a", 2, expected))
+    story = Story("standstill", "progress", found).opened("a", "b", "c", "d", "e", "f", "g", "h")
+    for node in "bcdefg":
+        story.subscribed(node)
+    story.subscribed("h", "Criteria(('price', '>', 5),)").later(40)
+    story.published("a", 1).delivered("c", "a", 1).delivered("d", "a", 1)
+    story.published("a", 2).delivered("d", "a", 2).acknowledged("a", 2)
+    story.subscribed("c", number=2)  # too late to be owed anything
+    story.missed("e", "a")
+    story.row("f", trace.MEMBER, trace.UNSUBSCRIBED, peer="1")
+    story.row("a", trace.MEMBER, trace.UP, peer="b").row("a", trace.MEMBER, trace.DOWN, peer="g")
+    return story.published("a", 3)
+
+
 def noise(seed: int) -> Story:
     """Anything may happen, and does: what is found here, nobody knows beforehand."""
     draw = Random(seed)
-    promises = ["at-most-once", "exactly-once", "gap-free", "causal", "total-order", "durable"]
-    story = begin(f"noise-{seed}", " ".join(draw.sample(promises, 4)))
+    promises = ["at-most-once", "exactly-once", "gap-free", "causal", "total-order", "durable", "progress"]
+    story = begin(f"noise-{seed}", " ".join(draw.sample(promises, 5)))
     if seed % 2:
         story.subscribed("b", "Criteria(('price', '>', 5),)", 2)
     for _ in range(150):
@@ -284,7 +309,13 @@ def noise(seed: int) -> Story:
 def _something(story: Story, draw: Random) -> None:
     node, source, peer = draw.choice("abc"), draw.choice("ab"), draw.choice("abc")
     number, count, place = draw.randint(1, 9), draw.randint(0, 2), draw.randint(1, 9)
-    match draw.randrange(11):
+    match draw.randrange(14):
+        case 11:
+            story.acknowledged(source, number).later(draw.choice((0, 20)))
+        case 12:
+            story.row(node, trace.MEMBER, draw.choice((trace.UP, trace.DOWN)), peer=peer)
+        case 13:
+            story.subscribed(node, number=draw.randint(1, 3)).later(draw.choice((0, 20)))
         case 0:
             story.published(source, number, count)
         case 1:
@@ -323,6 +354,7 @@ STORIES = {
         total_order(),
         two_sequencers(),
         durable(),
+        progress(),
         deadline(),
         feedback(),
         accounting(),

@@ -61,6 +61,7 @@ def test_a_clean_run_of_the_simulator_keeps_every_promise(audited: Outcome) -> N
     verdicts = [each for each in audited.verdicts if each.run == "clean-1"]
     promised = {
         ("sure", "gap-free"),
+        ("sure", "progress"),
         ("one-order", "total-order"),
         ("talk", "causal"),
         ("loose", "at-most-once"),

@@ -1,4 +1,4 @@
-"""Three (or more) ``gossamer up`` processes on this machine that are one overlay, to be killed and restarted."""
+"""``gossamer up`` processes on this machine that are one overlay, to be killed and restarted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import signal
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -86,12 +86,3 @@ class Cluster:
         """Wait until a channel that exists at one node is known at every other."""
         async with gossamer.connect(self.addresses[0]) as node:
             await node.channel(f"ready-{len(self.nodes)}-{time.monotonic_ns()}", template="multicast")
-
-
-async def within(work: Awaitable[None], what: str, seconds: float = PATIENCE) -> None:
-    """Wait for some work; far more time than it needs is an error."""
-    try:
-        async with asyncio.timeout(seconds):
-            await work
-    except TimeoutError:
-        raise AssertionError(f"not within {seconds:g} s: {what}") from None

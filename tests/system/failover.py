@@ -2,9 +2,9 @@
 
     python -m tests.system.failover TEMPLATE [ROUNDS]
 
-Promises that are checked: what was acknowledged was delivered, in order and once, to a reader that stayed, and
-publishing goes on: everything published is acknowledged in the end. In each round the publisher's server is
-killed or stopped, in turn, and comes back afterwards, so that the rounds together are a rolling restart.
+What was acknowledged was delivered, in order and once, to a reader that stayed, and publishing goes on:
+everything published is acknowledged in the end. In each round the publisher's server is killed or stopped, in
+turn, and comes back afterwards, so that the rounds together are a rolling restart.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import asyncio
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import gossamer
-from gossamer.core.names import Role
 
 from .cluster import Cluster, until
 
@@ -63,12 +63,16 @@ async def fail_over(template: str, rounds: int, states: Path | None, events: int
                         f"acknowledged {writer._host.acknowledged}"
                     ) from None
                 longest = max(longest, time.monotonic() - begun)
-                await until(lambda: len(got) >= published, f"{len(got)} of {published} delivered")
+                await until(partial(_enough, got, published), f"{len(got)} of {published} delivered")
                 assert got == list(range(published)), f"{template}, round {number}: out of order or twice"
                 if server is not None:
                     cluster.start(server)
             reading.cancel()
     return {"rounds": rounds, "published": published, "longest": round(longest, 2)}
+
+
+def _enough(got: list[int], count: int) -> bool:
+    return len(got) >= count
 
 
 async def main(template: str, rounds: int) -> None:
@@ -77,5 +81,4 @@ async def main(template: str, rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    assert Role.BACKBONE
     asyncio.run(main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 4))

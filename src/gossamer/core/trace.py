@@ -37,6 +37,8 @@ PUBLISHED, SENT, RECEIVED, DELIVERED, DROPPED = "published", "sent", "received",
 SUBSCRIBED, UNSUBSCRIBED, UP, DOWN = "subscribed", "unsubscribed", "up", "down"
 MISSED = "missed"
 """Member: subscribers here were told that events of ``source`` are missing."""
+ACKNOWLEDGED = "acknowledged"
+"""Member: publishers here were told that their events up to number ``first`` are acknowledged."""
 OPENED = "opened"
 """Channel: it runs here from now on; ``detail`` is its template and then its promises, in words."""
 ORDERED = "ordered"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from gossamer.core import trace
-from gossamer.core.effect import Effect, Missed, Note, Send
+from gossamer.core.effect import Acknowledged, Effect, Missed, Note, Send
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Stamp
 from gossamer.core.wire import Item
@@ -47,6 +47,9 @@ class Tracer:
                 who = (*effect.source, effect.sequence, 0, 0)
                 name = self._name(effect.channel)
                 self._row(now, trace.PARCEL, effect.action, name, who, "", 0, effect.order, effect.place)
+            case Acknowledged():
+                name, who = self._name(effect.channel), (self._node, self._incarnation, 0, effect.number, 0)
+                self._row(now, trace.MEMBER, trace.ACKNOWLEDGED, name, who, "", 0, "", 0)
             case Missed():
                 name, who = self._name(effect.channel), (effect.source, 0, 0, 0, 0)
                 self._row(now, trace.MEMBER, trace.MISSED, name, who, "", 0, "", 0)

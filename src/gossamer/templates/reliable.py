@@ -104,7 +104,9 @@ class Reliable(Sourced[S]):
 
     @classmethod
     def recovery(cls, settings: Any) -> float:
-        return 2.0 * settings.laggard  # a member that died is waited for once, and once more in another tree
+        return 2 * float(
+            settings.laggard
+        )  # a member that died is waited for once, and once more in another tree
 
     def figures(self) -> dict[str, int]:
         on_the_way = self.repaired - self.repaired_own

@@ -11,6 +11,7 @@ from gossamer.pipeline.audit import (
     exactly_once,
     feedback,
     gap_free,
+    progress,
     total_order,
 )
 
@@ -23,6 +24,7 @@ AUDITS = {
         causal,
         total_order,
         durable,
+        progress,
         deadline,
         feedback,
         accounting,

@@ -62,10 +62,13 @@ class Whole:
 
     ended
         The latest instant.
+    lives
+        The last incarnation of each node.
     """
 
     def __init__(self) -> None:
         self.ended = 0
+        self.lives: dict[str, int] = {}
         self._rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
 
     def take(self, segment: Segment) -> None:
@@ -73,6 +76,8 @@ class Whole:
         if not segment.rows:
             return
         self.ended = max(self.ended, int(segment.numbers("at").max()))
+        for node, life in set(zip(segment.column("node"), segment.column("incarnation"), strict=True)):
+            self.lives[node] = max(life, self.lives.get(node, life))
         wanted = ~segment.equal("kind", trace.CONTROL)
         for row in map(Row, *(compress(segment.column(name), wanted) for name in ROW)):
             self._rows[row.kind, row.action].append(row)

@@ -1,0 +1,18 @@
+"""A publisher's server is killed: what was acknowledged was delivered, and publishing goes on.
+
+``make proof-failover`` does it many times, by killing and by stopping, with every template that promises it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .failover import fail_over
+
+
+@pytest.mark.parametrize("template", ["reliable", "persistent"])
+async def test_a_publisher_whose_server_dies_goes_on_and_loses_nothing(template: str, tmp_path: Path) -> None:
+    figures = await fail_over(template, 1, tmp_path if template == "persistent" else None)
+    assert figures["published"] == 60
