@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gossamer.core import trace
-from gossamer.core.names import NANOSECONDS
 from gossamer.pipeline.audit.promise import Audit
 from gossamer.pipeline.audit.relations import SEAT, deliveries, of, query, violations
 from gossamer.pipeline.audit.whole import Row, Whole
 from gossamer.pipeline.schema import Found
 
 PROMISE = "progress"
-JOINED = 30 * NANOSECONDS
-"""What a subscription may take until its node is part of the channel."""
+JOINED = 30 * 10**9
+"""Nanoseconds that it may take until the node of a subscription is part of the channel."""
 
 _SOURCE = "run, channel, source, source_incarnation"
 _EXPECTED = "'delivered here, for it was acknowledged'"
