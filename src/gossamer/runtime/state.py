@@ -1,22 +1,23 @@
 """Small values of a node that survive it: what services and templates store by key.
 
 In a folder they are in ``state.db`` (see ``gossamer.storage.database``). ``identity`` beside it names the
-folder and the last commit, so that a database that was removed, replaced or set back is told from a new folder.
-``keep`` returns when its values would survive a power cut. Values that could not be written are written with
-the next ``keep``.
+folder and the last commit, so that a database that was removed, replaced or set back is told from a new
+folder. ``keep`` returns when its values would survive a power cut. Values that could not be written are
+written with the next ``keep``.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from gossamer.core.errors import StorageError
+from gossamer.core.errors import Damaged, StorageError
 from gossamer.storage.cipher import Cipher
 from gossamer.storage.database import NAME, Database, Ends, Pair, remove
 from gossamer.storage.disk import Disk, storage_error
-from gossamer.storage.superblock import Superblock, damaged, new_id
+from gossamer.storage.superblock import Superblock, new_id
 
 __all__ = ["IDENTITY", "LOGS", "Pair", "State"]
 
@@ -41,6 +42,8 @@ class State:
         self.commits = 0
         """How many commits this life has synced."""
         self._unwritten: dict[str, bytes | None] = {}
+        self._lowered: dict[str, tuple[int, int]] = {}
+        self._mutex = threading.Lock()
         self._database: Database | None = None
         self._identity: Superblock | None = None
         self._lock: int | None = None
@@ -67,8 +70,10 @@ class State:
 
     @property
     def logs(self) -> Mapping[str, tuple[int, int]]:
-        """Bounds of the node's logs, as they were last written."""
-        return self._database.logs if self._database is not None else {}
+        """Bounds of the node's logs, as they were last written or lowered."""
+        known = self._database.logs if self._database is not None else {}
+        with self._mutex:
+            return {**known, **self._lowered}
 
     def remember(self, pairs: Iterable[Pair]) -> None:
         """Change values in memory; ``write`` is to follow."""
@@ -83,10 +88,24 @@ class State:
             return
         assert self._identity is not None
         self._unwritten.update(pairs)
-        self._database.commit(self._unwritten.items(), logs or {})
+        with self._mutex:
+            lowered = dict(self._lowered)
+        known = self._database.logs
+        # a bound that was read before a log was opened again says less than what is known
+        bounds = {name: each for name, each in (logs or {}).items() if each[1] >= known.get(name, (0, 0))[1]}
+        self._database.commit(self._unwritten.items(), {**bounds, **lowered})
         self._unwritten = {}
+        with self._mutex:
+            for name, each in lowered.items():
+                if self._lowered.get(name) == each:
+                    del self._lowered[name]
         self.commits += 1
         self._identity.reach(0, self._database.number)
+
+    def lower(self, log: str, bounds: tuple[int, int]) -> None:
+        """A log was repaired, and reaches no further any more; on disk with the next ``write``."""
+        with self._mutex:
+            self._lowered[log] = bounds
 
     def keep(self, pairs: Iterable[Pair]) -> None:
         """Keep values, or forget those that are None; raises StorageError."""
@@ -116,13 +135,13 @@ class State:
         self.id, known = identity.bounds.id, identity.bounds.end
         if known and not path.exists():
             reason = f"it is missing, and this folder is not new: it had {known} commits"
-            raise StorageError(str(path), damaged(reason, folder))
+            raise Damaged(str(path), reason, None, str(folder))
         if not known:
             remove(path)  # nothing was kept before the first commit was noted
         self._database = Database(path, self.id, cipher, new=not known)
         if self._database.number < known:
             reason = f"it ends with commit {self._database.number}, and commit {known} was synced"
-            raise StorageError(str(path), damaged(reason, folder))
+            raise Damaged(str(path), reason, None, str(folder))
         identity.reach(0, self._database.number)
         if not known:
             identity.settle()
@@ -134,7 +153,7 @@ class State:
         for other in (folder / NAME, folder / LOGS):
             if other.exists():
                 reason = f"it is missing, and {other.name} is here"
-                raise StorageError(str(path), damaged(reason, folder))
+                raise Damaged(str(path), reason, None, str(folder))
         return Superblock.create(path, KIND, new_id())
 
 

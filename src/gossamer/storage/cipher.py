@@ -7,6 +7,7 @@ value, the position of a record) is authenticated with it, so that no value pass
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from gossamer.core.errors import ConfigError, StorageError
 
@@ -39,6 +40,18 @@ class Cipher:
             return self._aead.decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], place)
         except (InvalidTag, ValueError):
             raise StorageError(file, "the key does not fit: it was encrypted with another one") from None
+
+    def seal_records(self, records: Sequence[bytes], first: int) -> list[bytes]:
+        """Ciphertexts of the records of a log from a position on."""
+        return [self.seal(each, _place(at)) for at, each in enumerate(records, first)]
+
+    def open_records(self, records: Sequence[bytes], first: int, file: str) -> list[bytes]:
+        """Records of a log from a position on; raises StorageError."""
+        return [self.open(each, _place(at), file) for at, each in enumerate(records, first)]
+
+
+def _place(position: int) -> bytes:
+    return position.to_bytes(8, "big")
 
 
 def key_from(text: str) -> Cipher | None:

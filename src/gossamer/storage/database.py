@@ -19,9 +19,8 @@ from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from pathlib import Path
 
-from gossamer.core.errors import DiskFull, StorageError
+from gossamer.core.errors import Damaged, DiskFull, StorageError
 from gossamer.storage.cipher import Cipher
-from gossamer.storage.superblock import damaged
 
 NAME = "state.db"
 VERSION = 1
@@ -172,24 +171,24 @@ class Database:
         path = str(self.path)
         flaws = [row[0] for row in self._db.execute("PRAGMA integrity_check(3)")]
         if flaws != ["ok"]:
-            raise StorageError(path, damaged("; ".join(flaws).replace("\n", " "), self.path.parent))
+            raise Damaged(path, "; ".join(flaws).replace("\n", " "), None, str(self.path.parent))
         about = dict(self._db.execute("SELECT name, value FROM about"))
         if about.get("version") != VERSION:
             raise StorageError(path, f"it has version {about.get('version')}; this program reads {VERSION}")
         if about.get("id") != self.id:
             reason = f"it belongs to folder {about.get('id')}, and this is folder {self.id}"
-            raise StorageError(path, damaged(reason, self.path.parent))
+            raise Damaged(path, reason, None, str(self.path.parent))
         self._check_cipher(about.get("cipher"))
         for key, value, told in self._db.execute("SELECT key, value, checksum FROM kept"):
             opened = self._opened(key, value)
             if told != _digest(key, opened):
-                raise StorageError(path, damaged(f"the checksum of {key!r} is wrong", self.path.parent))
+                raise Damaged(path, f"the checksum of {key!r} is wrong", None, str(self.path.parent))
             self.values[key] = opened
             self._digests[key] = told
         for name, begin, end, told in self._db.execute("SELECT name, begin, end, checksum FROM logs"):
             if told != _digest(f"{name}/{(begin, end)}", b""):
                 reason = f"the checksum of the bounds of log {name!r} is wrong"
-                raise StorageError(path, damaged(reason, self.path.parent))
+                raise Damaged(path, reason, None, str(self.path.parent))
             self.logs[name] = (begin, end)
             self._log_digests[name] = told
         for digest in (*self._digests.values(), *self._log_digests.values()):
@@ -198,14 +197,12 @@ class Database:
         wrong = about.get("sum") != self._sum or not isinstance(number, int)
         content = self._sum.to_bytes(8, "big", signed=True)
         if wrong or about.get("checksum") != _digest(f"{self.id}/{number}", content):
-            raise StorageError(path, damaged("rows are missing or too many", self.path.parent))
+            raise Damaged(path, "rows are missing or too many", None, str(self.path.parent))
         self.number = number
 
     def _check_cipher(self, token: object) -> None:
         if not isinstance(token, bytes):
-            raise StorageError(
-                str(self.path), damaged("it does not say how it is encrypted", self.path.parent)
-            )
+            raise Damaged(str(self.path), "it does not say how it is encrypted", None, str(self.path.parent))
         if token and self._cipher is None:
             raise StorageError(str(self.path), "it is encrypted: give the node its storage_key")
         if not token and self._cipher is not None:
@@ -218,7 +215,7 @@ class Database:
 
     def _opened(self, key: str, value: bytes) -> bytes:
         if not isinstance(value, bytes):
-            raise StorageError(str(self.path), damaged(f"{key!r} has no bytes", self.path.parent))
+            raise Damaged(str(self.path), f"{key!r} has no bytes", None, str(self.path.parent))
         return self._cipher.open(value, key.encode(), str(self.path)) if self._cipher else value
 
     def _give_back(self) -> None:
@@ -245,9 +242,9 @@ def _error(error: sqlite3.Error, path: Path, doing: str) -> StorageError:
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StorageError(str(path), f"{doing} failed: another process uses it")
     if code == sqlite3.SQLITE_READONLY and os.access(path, os.W_OK):
-        return StorageError(str(path), damaged("its header calls it read-only", path.parent))
+        return Damaged(str(path), "its header calls it read-only", None, str(path.parent))
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
-        return StorageError(str(path), damaged(str(error), path.parent))
+        return Damaged(str(path), str(error), None, str(path.parent))
     return StorageError(str(path), f"{doing} failed: {error}")
 
 

@@ -19,12 +19,14 @@ from zlib import crc32
 
 import msgspec
 
-from gossamer.core.errors import StorageError
+from gossamer.core.errors import Damaged
 from gossamer.storage.disk import Disk, storage_error
 
 SLOT = 512
 APART = 4096
 """Bytes between the slots, so that they lie in different blocks."""
+NOBODY = "0" * 16
+"""Id of what belongs to no folder of a node."""
 _WORD = b"gossamer"
 _VERSION = 1
 
@@ -42,11 +44,6 @@ class Bounds(msgspec.Struct, frozen=True):
     serial: int
     begin: int
     end: int
-
-
-def damaged(reason: str, folder: Path) -> str:
-    """What is wrong, and the command to run."""
-    return f"damaged: {reason}; stop the node and run: gossamer log repair {folder}"
 
 
 def new_id() -> str:
@@ -130,7 +127,7 @@ def read_slots(path: Path, kind: str, data: bytes) -> Bounds:
     found = [_read(kind, data[start : start + SLOT]) for start in (0, APART)]
     whole = [each for each in found if each is not None]
     if not whole:
-        raise StorageError(str(path), damaged(f"neither slot of this {kind} file can be read", path.parent))
+        raise Damaged(str(path), f"neither slot of this {kind} file can be read", None, str(path.parent))
     return max(whole, key=lambda each: each.serial)
 
 
