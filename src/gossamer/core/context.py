@@ -251,7 +251,7 @@ class Context:
         self._emit(Trim(self.id, position))
 
     def retain(self, seconds: float, size: int) -> None:
-        """Segments of this channel's log older than so many seconds or beyond so many bytes may go; 0 keeps."""
+        """Trim segments of this channel's log by age in seconds and by size in bytes; 0 sets no limit."""
         self._emit(Retain(self.id, seconds, size))
 
     def repair(self, ticket: int, position: int = -1) -> None:

@@ -8,8 +8,8 @@ With a state folder the log of a channel is in ``FOLDER/logs/NAME-ID``. Without 
 the same, and survives nothing.
 
 A log with damage is neither read nor written: every request to it is reported with the error, until the
-template asks for ``Repair``. Damage that is found later, in sealed segments that are checked while nothing else
-is to be done, is reported by a History report with the ticket 0.
+template asks for ``Repair``. Sealed segments are checked while nothing else is to be done; damage to them is
+reported by a History report with the ticket 0.
 
 Sealed segments may go to an archive too, after what was appended has been reported. A segment that could not
 be archived stays in the log; it is tried again with the next one, and when the node starts anew.
@@ -146,7 +146,7 @@ class Storage:
 
     @property
     def ends(self) -> dict[str, tuple[int, int]]:
-        """Bounds of the logs that are or were open, by folder; for the node's small values, from any thread."""
+        """Bounds of the logs that are or were open, by folder; from any thread."""
         for channel, each in tuple(self._logs.items()):
             if channel in self._folders and hasattr(each, "bounds"):
                 self._ends[self._folders[channel].name] = each.bounds

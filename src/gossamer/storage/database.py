@@ -194,11 +194,11 @@ class Database:
         for digest in (*self._digests.values(), *self._log_digests.values()):
             self._sum ^= digest
         number = about.get("commit")
-        wrong = about.get("sum") != self._sum or not isinstance(number, int)
         content = self._sum.to_bytes(8, "big", signed=True)
-        if wrong or about.get("checksum") != _digest(f"{self.id}/{number}", content):
+        whole = about.get("sum") == self._sum and isinstance(number, int)
+        if not whole or about.get("checksum") != _digest(f"{self.id}/{number}", content):
             raise Damaged(path, "rows are missing or too many", None, str(self.path.parent))
-        self.number = number
+        self.number = int(number or 0)
 
     def _check_cipher(self, token: object) -> None:
         if not isinstance(token, bytes):

@@ -35,7 +35,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from gossamer.core.errors import Closed, Damaged, StorageError, TooLarge
+from gossamer.core.errors import Closed, Damaged, TooLarge
 from gossamer.core.names import nanoseconds
 from gossamer.storage.cipher import Cipher
 from gossamer.storage.disk import Disk, read_file, storage_error
@@ -211,7 +211,9 @@ class Log:
         with self._writer:
             self._check_open()
             shelf = self._shelf
-            self._note_trim(position)
+            firsts = [each.first for each in shelf.segments[1:] if each.first <= position]
+            if firsts and self._bounds is not None:
+                self._bounds.advance(firsts[-1])
             while len(shelf.segments) > 1 and shelf.segments[1].first <= position:
                 oldest = shelf.take_oldest()
                 try:
@@ -353,17 +355,6 @@ class Log:
         """Note up to where records are synced."""
         assert self._bounds is not None
         self._bounds.reach(self._bounds.bounds.begin, self.end)
-
-    def _note_trim(self, position: int) -> None:
-        """Note where the log will begin before anything is removed, or what is gone would look lost."""
-        firsts = [each.first for each in self._shelf.segments[1:] if each.first <= position]
-        bounds = self._bounds
-        assert bounds is not None
-        if firsts and bounds.bounds.begin < firsts[-1]:
-            bounds.reach(firsts[-1], self.end)
-            if bounds.bounds.begin < firsts[-1]:
-                raise StorageError(str(bounds.path), "writing failed: nothing was trimmed")
-            bounds.settle()
 
     def _next_segment(self) -> None:
         last = self._last

@@ -19,7 +19,7 @@ from zlib import crc32
 
 import msgspec
 
-from gossamer.core.errors import Damaged
+from gossamer.core.errors import Damaged, StorageError
 from gossamer.storage.disk import Disk, storage_error
 
 SLOT = 512
@@ -107,6 +107,15 @@ class Superblock:
         except OSError:
             return
         self.bounds = bounds
+
+    def advance(self, begin: int) -> None:
+        """Note where a log will begin, to stay, before anything is removed; raises StorageError."""
+        if begin <= self.bounds.begin:
+            return
+        self.reach(begin, self.bounds.end)
+        if self.bounds.begin < begin:
+            raise StorageError(str(self.path), "writing failed: nothing was trimmed")
+        self.settle()
 
     def settle(self) -> None:
         """Sync the file; raises StorageError."""

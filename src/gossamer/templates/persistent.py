@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeVar
+
+from msgspec import Meta
 
 from gossamer.core.context import Context
 from gossamer.core.control import on
-from gossamer.core.effect import Appended, History, Report
-from gossamer.core.errors import ProtocolError
+from gossamer.core.effect import Appended, History, Report, Stalled
 from gossamer.core.names import nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import DURABLE, Membership
 from gossamer.core.trace import STORED
-from gossamer.core.wire import decode, encode
+from gossamer.core.wire import encode
+from gossamer.overlay.councilwords import LETTERS, Letter
 from gossamer.overlay.keeper import Keeper
 from gossamer.overlay.record import Record
 from gossamer.overlay.replay import (
     MAX_REPLAYED,
-    REPLAY_BYTES,
     HistoryWish,
     MoreHistory,
     Replay,
     Replayed,
     Wish,
+    answer_of,
+    parcels_of,
 )
 from gossamer.overlay.stream import UNLIMITED
 from gossamer.overlay.vault import Vault
@@ -33,15 +37,26 @@ LOG = 0
 """The wish of this node's own log; those of subscriptions have the number of the subscription."""
 LOOK = 0
 """The ticket of the first look at the log."""
+RETAIN = 60.0
+"""Seconds between two looks at what may be trimmed, at most."""
 MAX_READS = 1024
 """Requests for history that wait for the disk."""
 
 
 class PersistentSettings(TotalOrderSettings, frozen=True):
-    """Settings of a persistent channel: those of total-order. Each seat keeps a log."""
+    """Settings of a persistent channel: those of total-order. Each seat keeps a log.
+
+    keep_seconds, keep_bytes
+        How old a segment of the log may become, and how many bytes each seat keeps; whole segments go. 0
+        keeps everything for ever. A reader that asks for older events begins with the oldest that is there.
+    """
+
+    keep_seconds: Annotated[float, Meta(ge=0)] = 0.0
+    keep_bytes: Annotated[int, Meta(ge=0)] = 0
 
 
 S = TypeVar("S", bound=PersistentSettings)
+Places = list[tuple[int, Parcel]]
 
 
 class Persistent(TotalOrder[S]):
@@ -68,6 +83,14 @@ class Persistent(TotalOrder[S]):
         self.wishes: dict[int, Wish] = {}
         self.trouble = ""
         """Why the log cannot be written."""
+        self._stall = ""
+        """Why small values cannot be written."""
+        self.looked = False
+        """Whether the log of this node was opened, or found damaged."""
+        self.refused = False
+        """Whether the log is damaged, and no other seat has what it lost."""
+        self._ready = False
+        """Whether this node may vote and acknowledge: its log has all that its record has summed up."""
         self._live = 0
         """The number that is delivered next here; 0 before the first."""
         self._end: int | None = None
@@ -84,21 +107,68 @@ class Persistent(TotalOrder[S]):
         self._reads: dict[int, Replay] = {}
         self._written: int | None = None
         """Up to which index entries are on disk, while records go there; one lot at a time."""
-        self._writing: list[tuple[int, Parcel]] = []
+        self._writing: Places = []
         self._asked = 0
 
     def make_keeper(self) -> Keeper:
         return Vault(self.at_hand)
 
     def on_open(self, ctx: Context) -> None:
-        assert isinstance(self.keeper, Vault)
-        self.keeper.open(ctx, self.council)
         super().on_open(ctx)
         if on_backbone(ctx):
             ctx.read(LOOK, 0, 0)
+        else:
+            self.looked = self._ready = True
+        if self.settings.keep_seconds or self.settings.keep_bytes:
+            ctx.wake("retain", min(self.settings.keep_seconds / 4 or RETAIN, RETAIN))
 
     def obstacle(self, ctx: Context) -> str | None:
-        return self.trouble or super().obstacle(ctx)
+        return self.trouble or self._stall or super().obstacle(ctx)
+
+    # a log that is not what it was
+
+    @on(*LETTERS)
+    def letter(self, ctx: Context, letter: Letter, sender: str) -> None:
+        """A node that does not know its own log, or has not all of it, neither votes nor acknowledges."""
+        if self._ready or letter.to != ctx.node:
+            super().letter(ctx, letter, sender)
+
+    def _begin(self, ctx: Context) -> None:
+        if self._ready:
+            super()._begin(ctx)
+
+    def _looked(self, ctx: Context, history: History) -> None:
+        """The log was opened, or not."""
+        assert isinstance(self.keeper, Vault)
+        if not self.looked:
+            self.keeper.open(ctx, self.council)  # what earlier lives left
+        record = self.council.record
+        if history.error and not history.damaged:
+            self.trouble = f"the disk of {ctx.node!r}: {history.error}"
+            ctx.wake("look", 1.0)
+        elif history.error:
+            others = record is not None and len(record.seats) > 1
+            self._ready, self._end, self._logged, self._written, self._writing = False, None, 0, None, []
+            self.trouble = f"the log of {ctx.node!r} from {history.position} on: {history.error}"
+            if others or (record is not None and history.position >= record.number):
+                ctx.repair(LOOK)
+            else:
+                self.refused = True
+        else:
+            self._end = history.end
+            self._began = self._began or history.end
+            self.keeper.numbered = history.end
+            self.trouble = "" if record is None or self._end >= record.number else self.trouble
+            self._log(ctx)
+            self._admit(ctx)
+        self.looked = True
+
+    def _admit(self, ctx: Context) -> None:
+        """Vote and acknowledge once the log has all that the record has summed up."""
+        record = self.council.record
+        if not self._ready and self._end is not None and (record is None or self._end >= record.number):
+            self._ready, self.trouble = True, ""
+            self._begin(ctx)
 
     # the log of a seat
 
@@ -125,9 +195,9 @@ class Persistent(TotalOrder[S]):
         self._append(ctx, before, parcels)
         self.keeper.logged = before if parcels else self._logged
 
-    def _due(self, decided: int, record: Record) -> list[tuple[int, Parcel]]:
+    def _due(self, decided: int, record: Record) -> Places:
         """What is decided, here and not in the log; the log has gone so far afterwards."""
-        parcels: list[tuple[int, Parcel]] = []
+        parcels: Places = []
         assert self._end is not None
         while self._logged < decided:
             index = self._logged + 1
@@ -141,13 +211,16 @@ class Persistent(TotalOrder[S]):
             self._logged = index
         return parcels
 
-    def _append(self, ctx: Context, before: int, parcels: list[tuple[int, Parcel]]) -> None:
+    def _append(self, ctx: Context, before: int, parcels: Places) -> None:
         if parcels:
-            assert self._end is not None
-            self._tickets += 1
-            self._written, self._writing = before, parcels
-            self._end += len(parcels)
-            ctx.append(self._tickets, [encode(parcel) for _, parcel in parcels])
+            self._write(ctx, before, parcels, [encode(parcel) for _, parcel in parcels])
+
+    def _write(self, ctx: Context, before: int, parcels: Places, frames: Sequence[bytes]) -> None:
+        assert self._end is not None
+        self._tickets += 1
+        self._written, self._writing = before, parcels
+        self._end += len(frames)
+        ctx.append(self._tickets, frames)
 
     def on_report(self, ctx: Context, report: Report) -> None:
         if isinstance(report, Appended):
@@ -161,10 +234,11 @@ class Persistent(TotalOrder[S]):
             for place, parcel in parcels:
                 ctx.note(STORED, place, parcel.stamp.key, parcel.stamp.sequence, self.council.history[1])
             self._log(ctx)
+            self._admit(ctx)
+        elif isinstance(report, Stalled):
+            self._stall = f"the disk of {ctx.node!r}: {report.error}" if report.error else ""
         elif report.ticket == LOOK:
-            self._end = report.end
-            self._began = self._began or report.end
-            self._log(ctx)
+            self._looked(ctx, report)
         else:
             self._read(ctx, report)
 
@@ -192,28 +266,7 @@ class Persistent(TotalOrder[S]):
         replay = self._reads.pop(history.ticket, None)
         if replay is None or history.error:
             return
-        frames: list[bytes] = []
-        first = following = history.position
-        size = 0
-        for frame in history.records:
-            if frames and size + len(frame) > REPLAY_BYTES:
-                break
-            following += 1
-            if not frames and replay.since and _sent(frame) < replay.since:
-                first = following
-                continue
-            frames.append(frame)
-            size += len(frame)
-        answer = Replayed(
-            replay.origin,
-            ctx.address,
-            replay.wish,
-            replay.first,
-            first,
-            tuple(frames),
-            following,
-            history.end,
-        )
+        answer = answer_of(replay, history, ctx.address)
         if replay.origin == ctx.address:
             self.replayed(ctx, answer, ctx.node)
         else:
@@ -285,16 +338,10 @@ class Persistent(TotalOrder[S]):
         wish = self.wishes.get(replayed.wish)
         if wish is None or wish.done or replayed.asked != wish.next:
             return
-        parcels: list[tuple[int, Parcel]] = []
-        for place, frame in enumerate(replayed.frames, replayed.first):
-            parcel = decode(frame)
-            if not isinstance(parcel, Parcel):
-                raise ProtocolError("message.frames", type(parcel).__name__, "parcels")
-            parcel.place = place
-            parcels.append((place, parcel))
+        parcels = parcels_of(replayed)
         wish.next, wish.since = replayed.following, 0 if parcels else wish.since
         if replayed.wish == LOG:
-            self._backfill(ctx, wish, parcels)
+            self._backfill(ctx, wish, replayed, parcels)
             return
         for _, parcel in parcels:
             ctx.deliver(parcel, None, to=(replayed.wish,))
@@ -305,12 +352,17 @@ class Persistent(TotalOrder[S]):
             self._paused.add(replayed.wish)
             ctx.reply(wish.call, wish.next, more=True)
 
-    def _backfill(self, ctx: Context, wish: Wish, parcels: list[tuple[int, Parcel]]) -> None:
-        """This node got its seat late: its log begins with what the others have."""
+    def _backfill(self, ctx: Context, wish: Wish, replayed: Replayed, parcels: Places) -> None:
+        """This node got its seat late, or its log was damaged: it takes what the others have."""
         if self._written is not None or self._end is None:
             return
-        if parcels and parcels[0][0] == self._end:
-            self._append(ctx, self._logged, parcels)
+        if replayed.frames and replayed.first == self._end:
+            self._write(ctx, self._logged, parcels, replayed.frames)
+        elif replayed.frames and replayed.first > self._end:  # the others have trimmed what comes before
+            self._end = None
+            del self.wishes[LOG]
+            ctx.repair(LOOK, replayed.first)
+            return
         if self._end >= self._count:
             del self.wishes[LOG]
             self._log(ctx)
@@ -336,6 +388,13 @@ class Persistent(TotalOrder[S]):
     def on_timer(self, ctx: Context, name: str) -> None:
         if name == "look":
             ctx.read(LOOK, 0, 0)
+        elif name == "retain":
+            if self._end is not None and not self.trouble:
+                ctx.retain(self.settings.keep_seconds, self.settings.keep_bytes)
+            ctx.wake("retain", min(self.settings.keep_seconds / 4 or RETAIN, RETAIN))
+        elif name == "council" and not self._ready:
+            ctx.wake("council", self.settings.heartbeat)  # the beat goes on when this node may vote
+            self._log(ctx)
         elif name == "history":
             for number, wish in tuple(self.wishes.items()):
                 if not wish.done and number not in self._paused:
@@ -344,8 +403,3 @@ class Persistent(TotalOrder[S]):
             super().on_timer(ctx, name)
             if name == "council":
                 self._log(ctx)
-
-
-def _sent(frame: bytes) -> int:
-    parcel = decode(frame)
-    return parcel.header.sent if isinstance(parcel, Parcel) else 0
