@@ -23,13 +23,15 @@ from gossamer.storage.log import Log
 from .parties import ANY_PORT, SOON, host_of, take, until
 
 QUICK: dict[str, Any] = {"seats": 3, "heartbeat": 0.05, "patience": 0.5, "repair": 0.05, "ack": 0.05}
-SEGMENT = 1500
+SEGMENT = 900
 COUNT = 60
 
 
 @pytest.fixture(autouse=True)
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also a record that is summed up often: else it would have all that a log may lose."""
     monkeypatch.setattr("gossamer.runtime.storage._on_disk", partial(Log, segment_bytes=SEGMENT))
+    monkeypatch.setattr("gossamer.overlay.vault.STEP", 16)
 
 
 async def fill(channel: Channel, first: int, end: int) -> None:
@@ -126,6 +128,11 @@ async def prepare(folder: Path, crashed: Path) -> None:
     """A folder with a log of several segments, and a copy of it as a killed process would leave it."""
     async with single(folder) as channel:
         await fill(channel, 0, COUNT)
+        host = channel._host
+        template: Any = host.engine.instance("log").template
+        async with asyncio.timeout(SOON):
+            await until(lambda: template._end == COUNT and template._written is None)
+            await until(lambda: not host._gates.channels)
         shutil.copytree(folder, crashed)
 
 
@@ -135,6 +142,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("originals")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gossamer.runtime.storage._on_disk", partial(Log, segment_bytes=SEGMENT))
+        patch.setattr("gossamer.overlay.vault.STEP", 16)
         for name in ("one", "two"):
             asyncio.run(prepare(folder / f"{name}-closed", folder / name))
     return folder / "one", folder / "two"

@@ -64,7 +64,7 @@ class Survey(msgspec.Struct):
     """
 
     folder: str
-    owner: str = ""
+    owner: str | None = None
     begin: int = 0
     end: int = 0
     known: int = 0
@@ -106,15 +106,16 @@ def survey(folder: Path, synced: tuple[int, int] = (0, 0), progress: Progress | 
             found.findings.append(
                 Finding(path.name, begin, f"segments before it are missing: the log began at {begin}")
             )
-        if number == 0:
-            found.begin = found.end = header.first
-            found.owner = header.owner
-        elif header.owner != found.owner:
+            whole = False
+        if number == 0 and whole:
+            found.begin = found.end = following = header.first
+            found.owner = header.owner if found.owner is None else found.owner
+        if header.owner != found.owner:
             found.findings.append(
                 Finding(path.name, header.first, f"it belongs to folder {header.owner or 'none'}")
             )
             whole = False
-        if whole and number and header.first != following:
+        if whole and header.first != following:
             found.findings.append(
                 Finding(
                     path.name, following, f"position {following} comes next, and it begins at {header.first}"

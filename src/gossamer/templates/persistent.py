@@ -230,7 +230,6 @@ class Persistent(TotalOrder[S]):
                 self._end, self._logged = None, 0  # once it is known what the log has, from the record again
                 ctx.wake("look", 1.0)
                 return
-            self.trouble = ""
             for place, parcel in parcels:
                 ctx.note(STORED, place, parcel.stamp.key, parcel.stamp.sequence, self.council.history[1])
             self._log(ctx)
@@ -354,11 +353,12 @@ class Persistent(TotalOrder[S]):
 
     def _backfill(self, ctx: Context, wish: Wish, replayed: Replayed, parcels: Places) -> None:
         """This node got its seat late, or its log was damaged: it takes what the others have."""
-        if self._written is not None or self._end is None:
+        if self._written is not None or self._end is None or replayed.asked != self._end:
+            wish.next = wish.next if self._end is None else self._end
             return
         if replayed.frames and replayed.first == self._end:
             self._write(ctx, self._logged, parcels, replayed.frames)
-        elif replayed.frames and replayed.first > self._end:  # the others have trimmed what comes before
+        elif replayed.frames:  # the others have trimmed what comes before
             self._end = None
             del self.wishes[LOG]
             ctx.repair(LOOK, replayed.first)
