@@ -20,7 +20,7 @@ import pytest
 from gossamer import Channel, Damaged, Node, Role, StorageError, connect
 from gossamer.storage.log import Log
 
-from .parties import ANY_PORT, SOON, host_of, take, until
+from .parties import ANY_PORT, SOON, host_of, take
 
 QUICK: dict[str, Any] = {"seats": 3, "heartbeat": 0.05, "patience": 0.5, "repair": 0.05, "ack": 0.05}
 SEGMENT = 900
@@ -46,6 +46,13 @@ async def fill(channel: Channel, first: int, end: int) -> None:
 
 def numbers(first: int, end: int) -> list[bytes]:
     return [b"%d" % number for number in range(first, end)]
+
+
+async def soon(condition: Callable[[], bool]) -> None:
+    """Until something holds; between two looks the threads of the nodes have the processor."""
+    async with asyncio.timeout(2 * SOON):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
 
 
 # damage
@@ -130,9 +137,8 @@ async def prepare(folder: Path, crashed: Path) -> None:
         await fill(channel, 0, COUNT)
         host = channel._host
         template: Any = host.engine.instance("log").template
-        async with asyncio.timeout(SOON):
-            await until(lambda: template._end == COUNT and template._written is None)
-            await until(lambda: not host._gates.channels)
+        await soon(lambda: template._end == COUNT and template._written is None)
+        await soon(lambda: not host._gates.channels)
         shutil.copytree(folder, crashed)
 
 
@@ -221,8 +227,7 @@ async def seated(nodes: list[Node]) -> None:
             for template, ctx in zip(templates, contexts, strict=True)
         )
 
-    async with asyncio.timeout(2 * SOON):
-        await until(done)
+    await soon(done)
 
 
 @asynccontextmanager
@@ -255,14 +260,13 @@ async def test_one_voter_of_three_refills_its_log_from_the_others(
         channel = await nodes[0].channel("log")
         await fill(channel, 0, COUNT)
         await seated(nodes)
-        await until(lambda: all(recorded(each) == COUNT for each in nodes))
+        await soon(lambda: all(recorded(each) == COUNT for each in nodes))
         await nodes[2].close()
         apply(kind, file, tmp_path / "b2", originals[1])
         async with node(tmp_path, 2, nodes[0].addresses[0]) as again:
             theirs = await again.channel("log", template="persistent", settings=QUICK)
             await fill(channel, COUNT, COUNT + 5)
-            async with asyncio.timeout(2 * SOON):
-                await until(lambda: recorded(again) >= COUNT + 5)
+            await soon(lambda: recorded(again) >= COUNT + 5)
             await seated([again])
             assert await history(theirs, COUNT + 5) == numbers(0, COUNT + 5)
             assert list((tmp_path / "b2").glob("logs/*/damaged"))
@@ -290,6 +294,5 @@ async def test_a_voter_that_lost_its_folder_is_another_voter_and_refills(tmp_pat
             await seated([again])
             template: Any = host_of(again).engine.instance("log").template
             assert template.council.life(host_of(again).engine.instance("log").context) > old
-            async with asyncio.timeout(2 * SOON):
-                await until(lambda: recorded(again) >= COUNT + 5)
+            await soon(lambda: recorded(again) >= COUNT + 5)
             assert await history(theirs, COUNT + 5) == numbers(0, COUNT + 5)
