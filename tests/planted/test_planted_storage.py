@@ -10,6 +10,7 @@ import pytest
 from gossamer.core.errors import StorageError
 from gossamer.storage import segment
 from gossamer.storage.log import Log
+from gossamer.storage.superblock import NOBODY, Superblock
 
 from ..storage.trials import FrailDisk, kills, power_cuts, unnoticed_flips
 
@@ -66,5 +67,6 @@ def test_torn_ends_show_a_log_that_takes_every_flaw_for_one(
         for record in (b"first", b"second"):
             log.append([record])
     (path,) = tmp_path.glob("*.log")
+    Superblock.create(tmp_path / "bounds", "log", NOBODY).close()  # as after a power cut
     bits = ((path, bit) for bit in range(8 * segment.HEADER_BYTES, 8 * path.stat().st_size, 5))
     assert unnoticed_flips(tmp_path, bits) != []

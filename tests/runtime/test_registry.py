@@ -172,10 +172,10 @@ async def test_a_disk_that_fails_acknowledges_nothing(
 ) -> None:
     async with connect(state=tmp_path) as node:
 
-        def fail(file: int) -> None:
-            raise OSError(5, "planted")
+        def fail(*_: object) -> None:
+            raise StorageError("state.db", "planted")
 
-        monkeypatch.setattr(host_of(node)._values._disk, "sync", fail)
+        monkeypatch.setattr(host_of(node)._values._database, "commit", fail)
         with pytest.raises(StorageError, match="planted"):
             await node.registry.set("k", b"v")
 

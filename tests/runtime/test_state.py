@@ -1,20 +1,21 @@
-"""Values on disk: there after a restart, whatever moment the writer died at, and reported where damaged."""
+"""Values on disk: there after a restart, whatever moment the writer died at, and refused where damaged."""
 
 from __future__ import annotations
 
-import errno
-import logging
-from collections.abc import Iterable
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from gossamer import DiskFull, StorageError
-from gossamer.runtime import state as module
-from gossamer.runtime.state import MAGIC, Pair, State
-from gossamer.storage.disk import Disk
+from gossamer import StorageError
+from gossamer.runtime.state import Pair, State
+from gossamer.storage.cipher import Cipher
 
 
 def reopened(folder: Path) -> dict[str, bytes]:
@@ -24,12 +25,26 @@ def reopened(folder: Path) -> dict[str, bytes]:
 
 
 def written(folder: Path, *pairs: Pair) -> Path:
-    """The file after each pair was kept by itself."""
+    """The database after each pair was kept by itself."""
     state = State(folder)
     for pair in pairs:
         state.keep([pair])
     state.close()
-    return folder / "values"
+    return folder / "state.db"
+
+
+def killed(folder: Path, count: int) -> None:
+    """A process that keeps so many values, one after the other, and dies with its WAL as it is."""
+    program = (
+        "import os, sys, signal\n"
+        "from gossamer.runtime.state import State\n"
+        "state = State(sys.argv[1])\n"
+        "for number in range(int(sys.argv[2])):\n"
+        "    state.keep([(f'k{number}', b'v' * 100)])\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(folder), str(count)], check=False)
+    assert done.returncode == -signal.SIGKILL
 
 
 def test_what_was_kept_is_there_and_what_was_forgotten_is_not(tmp_path: Path) -> None:
@@ -49,55 +64,6 @@ def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
     assert reopened(tmp_path / "deep" / "down") == {"a": b"1"}
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.tuples(st.sampled_from("abc"), st.none() | st.binary(max_size=20)), min_size=1, max_size=8),
-    st.data(),
-)
-def test_cut_anywhere_the_file_holds_what_was_kept_before(
-    tmp_path_factory: pytest.TempPathFactory, pairs: list[Pair], data: st.DataObject
-) -> None:
-    folder = tmp_path_factory.mktemp("state")
-    state = State(folder)
-    path, expected, ends = folder / "values", {}, [(len(MAGIC), {})]
-    for key, value in pairs:
-        state.keep([(key, value)])
-        expected = {name: kept for name, kept in expected.items() if name != key}
-        if value is not None:
-            expected[key] = value
-        ends.append((path.stat().st_size, expected))
-    state.close()
-    content = path.read_bytes()
-    cut = data.draw(st.integers(len(MAGIC), len(content)))
-    path.write_bytes(content[:cut])
-    assert reopened(folder) == next(kept for end, kept in reversed(ends) if end <= cut)
-
-
-def test_a_damaged_end_is_ignored_set_aside_and_reported(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = written(tmp_path, ("a", b"1"), ("b", b"2"))
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
-    with caplog.at_level(logging.WARNING):
-        state = State(tmp_path)
-    assert state.values == {"a": b"1"}
-    assert state.damaged > 0
-    assert "set aside" in caplog.text
-    assert (tmp_path / "values.damaged").read_bytes() == bytes(content[-state.damaged :])
-    state.keep([("c", b"3")])
-    state.close()
-    assert reopened(tmp_path) == {"a": b"1", "c": b"3"}, "what comes after the damage counts again"
-
-
-def test_a_file_of_another_kind_is_refused_and_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "values").write_bytes(b"a diary")
-    with pytest.raises(StorageError, match="no file of values"):
-        State(tmp_path)
-    assert (tmp_path / "values").read_bytes() == b"a diary"
-
-
 def test_two_nodes_cannot_share_a_folder(tmp_path: Path) -> None:
     state = State(tmp_path)
     with pytest.raises(StorageError, match="another node"):
@@ -106,100 +72,209 @@ def test_two_nodes_cannot_share_a_folder(tmp_path: Path) -> None:
     State(tmp_path).close()
 
 
-def test_the_file_is_written_anew_when_most_of_it_is_no_longer_true(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "SLACK", 1000)
-    state = State(tmp_path)
-    sizes = []
-    for number in range(200):
-        state.keep([("k", b"%050d" % number), ("other", b"kept")])
-        sizes.append((tmp_path / "values").stat().st_size)
-    state.close()
-    assert max(sizes) < 1500
-    assert reopened(tmp_path) == {"k": b"%050d" % 199, "other": b"kept"}
-
-
-def test_what_was_begun_and_never_renamed_does_not_count(tmp_path: Path) -> None:
-    written(tmp_path, ("a", b"1"))
-    (tmp_path / "values.new").write_bytes(MAGIC + b"half a record")
-    assert reopened(tmp_path) == {"a": b"1"}
-
-
-class WorseDisk(Disk):
-    """Fails at one operation of a kind, and notes all of them."""
-
-    def __init__(self, fails: str = "", code: int = errno.EIO) -> None:
-        self.fails, self.code = fails, code
-        self.done: list[str] = []
-
-    def _do(self, what: str) -> None:
-        self.done.append(what)
-        if what == self.fails:
-            raise OSError(self.code, "planted")
-
-    def write(self, file: int, data: bytes, offset: int) -> None:
-        if self.fails == "write":
-            super().write(file, data[: len(data) // 2], offset)
-        self._do("write")
-        super().write(file, data, offset)
-
-    def sync(self, file: int) -> None:
-        self._do("sync")
-        super().sync(file)
-
-    def rename(self, old: Path, new: Path) -> None:
-        self._do("rename")
-        super().rename(old, new)
-
-    def sync_folder(self, folder: Path) -> None:
-        self._do("sync_folder")
-        super().sync_folder(folder)
-
-
-def test_keep_returns_after_one_sync_for_all_its_values(tmp_path: Path) -> None:
-    disk = WorseDisk()
-    state = State(tmp_path, disk)
-    disk.done.clear()
-    state.keep([(str(number), b"x") for number in range(50)])
-    state.close()
-    assert disk.done == ["write", "sync"]
-
-
-def test_a_new_file_is_synced_before_it_takes_the_place_of_the_old(tmp_path: Path) -> None:
-    disk = WorseDisk()
-    State(tmp_path, disk).close()
-    assert disk.done[-4:] == ["write", "sync", "rename", "sync_folder"]
-
-
-@pytest.mark.parametrize("fails", ["write", "sync"])
-def test_after_a_failure_nothing_that_was_kept_is_lost_and_the_next_keep_works(
-    tmp_path: Path, fails: str
-) -> None:
-    disk = WorseDisk()
-    state = State(tmp_path, disk)
-    state.keep([("a", b"1")])
-    disk.fails = fails
-    for _ in range(2):
-        with pytest.raises(StorageError, match="planted"):
-            state.keep([("b", b"2")])
-    disk.fails = ""
-    state.keep([("c", b"3")])
-    state.close()
-    values = reopened(tmp_path)
-    assert (values["a"], values["c"]) == (b"1", b"3")
-
-
-def test_a_full_disk_is_called_full(tmp_path: Path) -> None:
-    disk = WorseDisk()
-    state = State(tmp_path, disk)
-    disk.fails, disk.code = "write", errno.ENOSPC
-    with pytest.raises(DiskFull):
-        state.keep([("a", b"1")])
-    state.close()
-
-
 @pytest.mark.parametrize("pairs", [[], [("k" * 500, b"x" * 70_000)], [("ключ/𝄞", b"\x00\xff")]])
 def test_any_key_and_value_comes_back(tmp_path: Path, pairs: Iterable[Pair]) -> None:
     written(tmp_path, *pairs)
     assert reopened(tmp_path) == dict(pairs)
+
+
+def test_a_writer_that_was_killed_has_lost_nothing(tmp_path: Path) -> None:
+    killed(tmp_path, 40)
+    assert sorted(reopened(tmp_path)) == sorted(f"k{number}" for number in range(40))
+
+
+def test_a_file_that_is_rewritten_for_ever_stays_small(tmp_path: Path) -> None:
+    state = State(tmp_path)
+    for number in range(3000):
+        state.remember([("k", b"%05d" % number)])
+        state.write([(f"entry/{number}", b"x" * 200), (f"entry/{number - 50}", None)])
+    state.close()
+    assert sum(each.stat().st_size for each in tmp_path.iterdir()) < 2_000_000
+
+
+# damage
+
+
+def flip(path: Path, offset: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[offset] ^= 1
+    path.write_bytes(data)
+
+
+def check_refused_or_whole(folder: Path, expected: dict[str, bytes]) -> bool:
+    """Whether the folder was refused by name; else nothing is missing."""
+    refusal, values = None, {}
+    try:
+        values = reopened(folder)
+    except StorageError as error:
+        refusal = error
+    if refusal is None:
+        assert values == expected
+        return False
+    assert Path(refusal.file).name in ("state.db", "identity")
+    assert f"gossamer log repair {folder}" in str(refusal) or "version" in str(refusal)
+    return True
+
+
+def test_a_flipped_bit_anywhere_in_the_database_is_refused_or_harmless(tmp_path: Path) -> None:
+    origin = tmp_path / "origin"
+    pairs = {f"key/{number}": b"%d" % number * 40 for number in range(60)}
+    path = written(origin, *pairs.items())
+    size = path.stat().st_size
+    refused = 0
+    offsets = [*range(0, 200, 3), *range(200, size, size // 150)]
+    for number, offset in enumerate(offsets):
+        copy = tmp_path / str(number)
+        shutil.copytree(origin, copy)
+        flip(copy / "state.db", offset)
+        refused += check_refused_or_whole(copy, pairs)
+        shutil.rmtree(copy)
+    assert refused > len(offsets) // 5
+
+
+def test_a_flipped_bit_anywhere_in_the_write_ahead_log_is_refused_or_harmless(tmp_path: Path) -> None:
+    origin = tmp_path / "origin"
+    killed(origin, 12)
+    pairs = {f"k{number}": b"v" * 100 for number in range(12)}
+    size = (origin / "state.db-wal").stat().st_size
+    refused = 0
+    offsets = [*range(0, size, size // 120), size - 1, size - 4097]
+    for number, offset in enumerate(offsets):
+        copy = tmp_path / str(number)
+        shutil.copytree(origin, copy)
+        flip(copy / "state.db-wal", offset)
+        refused += check_refused_or_whole(copy, pairs)
+        shutil.rmtree(copy)
+    assert refused > len(offsets) // 2
+
+
+def test_a_write_ahead_log_cut_anywhere_is_refused(tmp_path: Path) -> None:
+    origin = tmp_path / "origin"
+    killed(origin, 12)
+    size = (origin / "state.db-wal").stat().st_size
+    for number, length in enumerate([0, 31, 32, *range(100, size, size // 20), size - 1]):
+        copy = tmp_path / str(number)
+        shutil.copytree(origin, copy)
+        os.truncate(copy / "state.db-wal", length)
+        with pytest.raises(StorageError, match=r"state\.db.*gossamer log repair"):
+            State(copy)
+
+
+def remove(name: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).unlink()
+
+
+def cut(folder: Path) -> None:
+    os.truncate(folder / "state.db", 5000)
+
+
+def zero(folder: Path) -> None:
+    path = folder / "state.db"
+    data = path.read_bytes()
+    path.write_bytes(data[:4096] + bytes(4096) + data[8192:])
+
+
+def swap(folder: Path) -> None:
+    written(folder.parent / "other", ("z", b"1"), ("y", b"1"), ("x", b"1"), ("w", b"1"))
+    shutil.copy(folder.parent / "other" / "state.db", folder / "state.db")
+
+
+def set_back(folder: Path) -> None:
+    shutil.copy(folder / "state.db", folder / "old")
+    written(folder, ("later", b"1"))
+    (folder / "old").replace(folder / "state.db")
+
+
+def lose_a_row(folder: Path) -> None:
+    db = sqlite3.connect(folder / "state.db")
+    db.execute("DELETE FROM kept WHERE key = 'a'")
+    db.commit()
+    db.close()
+
+
+def blank(folder: Path) -> None:
+    (folder / "identity").write_bytes(bytes(8192))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [remove("state.db"), remove("identity"), cut, zero, swap, set_back, lose_a_row, blank],
+    ids=["database removed", "identity removed", "cut", "zero page", "swap", "set back", "row", "blank"],
+)
+def test_every_other_damage_is_refused_by_name(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    folder = tmp_path / "node"
+    written(folder, ("a", b"1"), ("b", b"2"))
+    damage(folder)
+    with pytest.raises(StorageError, match=r"(state\.db|identity): damaged.*gossamer log repair"):
+        State(folder)
+
+
+def test_one_slot_of_the_identity_may_be_damaged(tmp_path: Path) -> None:
+    written(tmp_path, ("a", b"1"))
+    flip(tmp_path / "identity", 30)
+    assert reopened(tmp_path) == {"a": b"1"}
+
+
+def test_another_version_is_refused_by_name(tmp_path: Path) -> None:
+    path = written(tmp_path, ("a", b"1"))
+    db = sqlite3.connect(path)
+    db.execute("UPDATE about SET value = 99 WHERE name = 'version'")
+    db.commit()
+    db.close()
+    with pytest.raises(StorageError, match="version 99"):
+        State(tmp_path)
+
+
+def test_a_folder_whose_writer_died_before_its_first_commit_is_new(tmp_path: Path) -> None:
+    State(tmp_path).close()
+    from gossamer.storage.superblock import Superblock
+
+    Superblock.create(tmp_path / "identity", "folder", "0" * 16).close()
+    assert reopened(tmp_path) == {}
+
+
+# a disk that fails
+
+
+def test_values_that_found_no_room_are_written_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = State(tmp_path)
+    state.keep([("a", b"1")])
+    database = state._database
+    assert database is not None
+    right = database.commit
+
+    def fail(*_: object) -> None:
+        raise StorageError("state.db", "planted")
+
+    monkeypatch.setattr(database, "commit", fail)
+    with pytest.raises(StorageError, match="planted"):
+        state.keep([("b", b"2")])
+    monkeypatch.setattr(database, "commit", right)
+    state.keep([("c", b"3")])
+    state.close()
+    assert reopened(tmp_path) == {"a": b"1", "b": b"2", "c": b"3"}
+
+
+# encryption
+
+
+def test_values_are_encrypted_and_another_key_is_refused_by_name(tmp_path: Path) -> None:
+    state = State(tmp_path, Cipher(b"k" * 32))
+    state.keep([("a", b"a secret of some length")])
+    state.close()
+    assert b"a secret" not in (tmp_path / "state.db").read_bytes()
+    with pytest.raises(StorageError, match="the key does not fit"):
+        State(tmp_path, Cipher(b"j" * 32))
+    with pytest.raises(StorageError, match="it is encrypted"):
+        State(tmp_path)
+    state = State(tmp_path, Cipher(b"k" * 32))
+    assert state.values == {"a": b"a secret of some length"}
+    state.close()
+
+
+def test_a_key_for_a_folder_that_is_not_encrypted_is_refused(tmp_path: Path) -> None:
+    written(tmp_path, ("a", b"1"))
+    with pytest.raises(StorageError, match="not encrypted"):
+        State(tmp_path, Cipher(b"k" * 32))

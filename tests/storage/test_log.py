@@ -11,11 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.core.errors import Closed, StorageError, TooLarge
+from gossamer.core.errors import Closed, Damaged, StorageError, TooLarge
 from gossamer.storage import segment, shelf
+from gossamer.storage.cipher import Cipher
 from gossamer.storage.disk import Disk
+from gossamer.storage.known import Known
 from gossamer.storage.log import Log
 from gossamer.storage.segment import HEADER_BYTES, MAX_RECORD, SECTOR
+from gossamer.storage.superblock import NOBODY, Superblock
 
 from .trials import contents, unnoticed_flips
 
@@ -270,6 +273,11 @@ def test_readers_and_trimming_and_appending_go_on_at_the_same_time(tmp_path: Pat
 # torn ends
 
 
+def without_power(folder: Path, end: int) -> None:
+    """What the file of bounds is after a power cut: it knows of the records before, and of no more."""
+    Superblock.create(folder / "bounds", "log", NOBODY, 0, end).close()
+
+
 def test_an_end_torn_at_any_byte_is_cut_off_and_reported(tmp_path: Path) -> None:
     original = tmp_path / "original"
     kept = filled(original, b"a" * 40, b"b" * 40)
@@ -280,6 +288,7 @@ def test_an_end_torn_at_any_byte_is_cut_off_and_reported(tmp_path: Path) -> None
         folder = tmp_path / str(length)
         shutil.copytree(original, folder)
         last_file(folder).write_bytes(whole[:length])
+        without_power(folder, 2)
         with Log(folder) as log:
             expected = [*kept, b"the last record"] if length == len(whole) else kept
             assert contents(log) == expected
@@ -300,6 +309,7 @@ def test_a_torn_group_goes_as_a_whole(tmp_path: Path) -> None:
         log.append([b"b" * 100, b"c" * 100])
     path = last_file(tmp_path)
     path.write_bytes(path.read_bytes()[:-50])
+    without_power(tmp_path, 1)
     with Log(tmp_path) as log:
         assert contents(log) == [b"a"]
 
@@ -315,6 +325,7 @@ def test_a_last_batch_with_a_lost_sector_is_torn(tmp_path: Path, lost: int | tup
         start, end = max(begin, sector * SECTOR), min(len(data), (sector + 1) * SECTOR)
         data[start:end] = bytes(end - start)
     path.write_bytes(data)
+    without_power(tmp_path, 1)
     with Log(tmp_path) as log:
         assert log.cut is not None
         assert contents(log) == [b"a"]
@@ -380,6 +391,7 @@ def test_a_payload_cannot_pass_for_a_batch(tmp_path: Path) -> None:
     filled(tmp_path, fake + b"x" * 100)
     path = last_file(tmp_path)
     path.write_bytes(path.read_bytes()[:-20])
+    without_power(tmp_path, 1)
     with Log(tmp_path) as log:
         assert contents(log) == [b"a"]
 
@@ -388,12 +400,95 @@ def test_damage_in_a_sealed_segment_is_found_when_it_is_read(tmp_path: Path) -> 
     filled(tmp_path, *(b"%d" % number * 20 for number in range(9)), segment_bytes=150)
     path = min(tmp_path.glob("*.log"))
     path.write_bytes(path.read_bytes()[:-1])
-    with Log(tmp_path, segment_bytes=150) as log:
+    with pytest.raises(Damaged, match=f"gossamer log repair {tmp_path}"):
+        Log(tmp_path)
+    with Log(tmp_path, segment_bytes=150, check_bytes=0) as log:
         assert log.append([b"x"]) == 10
         with pytest.raises(StorageError, match="damaged"):
             log.read(0, 1)
         with pytest.raises(StorageError, match="damaged"):
             log.verify()
+        with pytest.raises(Damaged):
+            log.check_next() and all(iter(log.check_next, False))
+
+
+# synced records that are missing
+
+
+def test_a_torn_end_behind_which_records_were_synced_is_damage(tmp_path: Path) -> None:
+    filled(tmp_path, b"a", b"b")
+    path = last_file(tmp_path)
+    whole = path.read_bytes()
+    for length in range(HEADER_BYTES, len(whole)):
+        path.write_bytes(whole[:length])
+        with pytest.raises(Damaged, match="records up to 1 were synced"):
+            Log(tmp_path)
+        assert path.read_bytes() == whole[:length], "an open that raises changes nothing"
+
+
+@pytest.mark.parametrize("gone", ["first", "last", "all", "bounds"])
+def test_whatever_is_missing_is_noticed_with_its_position(tmp_path: Path, gone: str) -> None:
+    filled(tmp_path, *(b"%d" % number * 20 for number in range(9)), segment_bytes=150)
+    paths = sorted(tmp_path.glob("*.log"))
+    removed = {"first": paths[:1], "last": paths[-1:], "all": paths, "bounds": [tmp_path / "bounds"]}[gone]
+    for path in removed:
+        path.unlink()
+    with pytest.raises(Damaged, match="gossamer log repair") as caught:
+        Log(tmp_path)
+    assert caught.value.position == (int(paths[-1].stem) if gone == "last" else 0)
+
+
+def test_a_log_that_its_database_knows_and_that_is_gone_is_damage(tmp_path: Path) -> None:
+    with pytest.raises(Damaged, match="records up to 6 were synced"):
+        Log(tmp_path / "log", known=Known("0123456789abcdef", (2, 7)))
+
+
+def test_a_log_of_another_folder_is_refused(tmp_path: Path) -> None:
+    with Log(tmp_path, known=Known("0123456789abcdef")) as log:
+        log.append([b"a"])
+    with pytest.raises(Damaged, match="belongs to folder 0123456789abcdef"):
+        Log(tmp_path, known=Known("f" * 16))
+
+
+def test_a_database_that_is_older_than_the_log_is_refused(tmp_path: Path) -> None:
+    with Log(tmp_path, known=Known(commit=lambda: 8)) as log:
+        log.append([b"a"])
+    with pytest.raises(Damaged, match=r"state\.db.*ends with commit 7.*after commit 8"):
+        Log(tmp_path, known=Known(commit=lambda: 7, folder="node"))
+
+
+def test_records_that_were_trimmed_are_not_missed(tmp_path: Path) -> None:
+    filled(tmp_path, *(b"%d" % number * 20 for number in range(9)), segment_bytes=150)
+    with Log(tmp_path, segment_bytes=150) as log:
+        begin = log.trim(5)
+    with Log(tmp_path) as log:
+        assert log.begin == begin > 0
+
+
+def test_segments_expire_by_age_and_by_size(tmp_path: Path) -> None:
+    clock = [10**9]
+    with Log(tmp_path, segment_bytes=100, clock=lambda: clock[0]) as log:
+        for number in range(10):
+            clock[0] += 10**9
+            log.append([b"%d" % number * 60])
+        assert log.expired(0, 0) == 0
+        assert 0 < log.expired(4.5, 0) < log.expired(1.5, 0) <= 9
+        assert log.expired(0, 1) == log.sealed[-1][1]
+        assert log.expired(0, 10**6) == 0
+        assert log.trim(log.expired(4.5, 0)) == log.begin > 0
+
+
+def test_records_are_encrypted_and_another_key_is_refused(tmp_path: Path) -> None:
+    with Log(tmp_path, cipher=Cipher(b"k" * 32)) as log:
+        log.append([b"a secret of some length", b""])
+        assert log.read(0, 9) == (0, [b"a secret of some length", b""])
+    assert b"a secret" not in last_file(tmp_path).read_bytes()
+    with Log(tmp_path, cipher=Cipher(b"j" * 32)) as log, pytest.raises(StorageError, match="does not fit"):
+        log.read(0, 1)
+    with pytest.raises(StorageError, match="storage_key does not fit"):
+        Log(tmp_path)
+    with Log(tmp_path, cipher=Cipher(b"k" * 32)) as log:
+        assert log.verify() == 2
 
 
 def test_a_missing_segment_is_noticed_when_the_log_is_opened(tmp_path: Path) -> None:
@@ -414,8 +509,8 @@ def test_a_renamed_segment_is_noticed(tmp_path: Path) -> None:
 def test_a_log_of_another_version_is_not_guessed_at(tmp_path: Path) -> None:
     filled(tmp_path, b"a")
     path = last_file(tmp_path)
-    path.write_bytes(path.read_bytes().replace(b"gslg\0\1", b"gslg\0\2", 1))
-    with pytest.raises(StorageError, match="version 2"):
+    path.write_bytes(path.read_bytes().replace(b"gslg\0\2", b"gslg\0\3", 1))
+    with pytest.raises(StorageError, match="version 3"):
         Log(tmp_path)
 
 

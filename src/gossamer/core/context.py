@@ -18,7 +18,9 @@ from gossamer.core.effect import (
     Missed,
     Note,
     Read,
+    Repair,
     Reply,
+    Retain,
     Send,
     Store,
     Trim,
@@ -234,7 +236,7 @@ class Context:
 
     def store(self, key: str, value: bytes | None) -> None:
         """Keep a small value on this node's disk under a key of this channel; None forgets it."""
-        self._emit(Store(f"{self.channel}/{key}", value))
+        self._emit(Store(f"{self.channel}/{key}", value, self.id))
 
     def append(self, ticket: int, records: Iterable[bytes]) -> None:
         """Append to this channel's log; an Appended report with the ticket follows when it is on disk."""
@@ -247,6 +249,14 @@ class Context:
     def trim(self, position: int) -> None:
         """Records of this channel's log before a position may go."""
         self._emit(Trim(self.id, position))
+
+    def retain(self, seconds: float, size: int) -> None:
+        """Trim segments of this channel's log by age in seconds and by size in bytes; 0 sets no limit."""
+        self._emit(Retain(self.id, seconds, size))
+
+    def repair(self, ticket: int, position: int = -1) -> None:
+        """Set damaged records of this channel's log aside, or begin it anew; a History report follows."""
+        self._emit(Repair(self.id, ticket, position))
 
     # for services
 

@@ -104,10 +104,14 @@ class Note(Effect, frozen=True):
 
 
 class Store(Effect, frozen=True):
-    """Keep a small value on this node's disk; None forgets it. The node gets all of them back on restart."""
+    """Keep a small value on this node's disk; None forgets it. The node gets all of them back on restart.
+
+    Effects of the same channel that follow it are carried out when the value is on disk.
+    """
 
     key: str
     value: bytes | None
+    channel: int = 0
 
 
 class Append(Effect, frozen=True):
@@ -134,6 +138,26 @@ class Trim(Effect, frozen=True):
     position: int
 
 
+class Retain(Effect, frozen=True):
+    """Trim whole segments of a channel's log that are older than so many seconds, or beyond so many bytes."""
+
+    channel: int
+    seconds: float
+    bytes: int
+
+
+class Repair(Effect, frozen=True):
+    """Set damaged parts of a channel's log aside, and all that follows them; a History report follows.
+
+    position
+        Where the log begins anew, without anything of what it had; negative keeps what is whole.
+    """
+
+    channel: int
+    ticket: int
+    position: int = -1
+
+
 class Appended(msgspec.Struct, frozen=True):
     """Records are on disk; ``position`` is the log's next free one. An error means that they are not."""
 
@@ -143,7 +167,11 @@ class Appended(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True):
-    """Records of the log from a position on, and where the log begins and ends now."""
+    """Records of the log from a position on, and where the log begins and ends now.
+
+    damaged
+        Whether the error is damage to the log: records from ``position`` on, which were synced, are missing.
+    """
 
     ticket: int
     position: int
@@ -151,7 +179,14 @@ class History(msgspec.Struct, frozen=True):
     begin: int
     end: int
     error: str = ""
+    damaged: bool = False
 
 
-Report = Appended | History
+class Stalled(msgspec.Struct, frozen=True):
+    """Small values of the channel cannot be written, and effects behind them wait; empty when they can."""
+
+    error: str
+
+
+Report = Appended | History | Stalled
 """What storage tells a template."""

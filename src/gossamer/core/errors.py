@@ -22,7 +22,8 @@
     │   ├── Cyclic                an index would list itself, through others or at once
     │   ├── ForgedReceipt         a receipt was made up or altered
     │   ├── StorageError          a log on disk cannot be read or written; names file and position
-    │   │   └── DiskFull          there is no room left on a disk; what was not acknowledged is not there
+    │   │   ├── DiskFull          there is no room left on a disk; what was not acknowledged is not there
+    │   │   └── Damaged           records or values that were synced are gone or altered; names the command
     │   ├── SparkUnavailable      the pipeline has no Spark to run on; says why
     │   ├── Full                  no room now; waiting would help
     │   └── Closed                the node, channel or subscription has been closed
@@ -243,6 +244,21 @@ class DiskFull(StorageError):
 
     def __init__(self, file: str, reason: str, position: int | None = None) -> None:
         super().__init__(file, f"{reason}; make room and try again", position)
+
+
+class Damaged(StorageError):
+    """Records or values that were synced are gone or altered.
+
+    what
+        What is wrong, without the command.
+    folder
+        The folder that the command repairs; empty while that is not known.
+    """
+
+    def __init__(self, file: str, reason: str, position: int | None = None, folder: str = "") -> None:
+        self.what, self.folder = reason, folder
+        command = f"; stop the node and run: gossamer log repair {folder}" if folder else ""
+        super().__init__(file, f"damaged: {reason}{command}", position)
 
 
 class SparkUnavailable(LocalError):

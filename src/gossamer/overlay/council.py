@@ -94,7 +94,7 @@ class Council:
     # reading
 
     def life(self, ctx: Context) -> int:
-        return 0 if self.keeper.durable else ctx.incarnation
+        return self.keeper.life or ctx.incarnation
 
     def seat(self, ctx: Context) -> Seat:
         return (ctx.node, self.life(ctx))
@@ -374,7 +374,7 @@ class Council:
         """
         self.history = (max(ctx.now, self.history[0] + (APART if self.history[0] else 0)), ctx.node)
         self.term, self.voted = 1, ctx.node
-        self._take(Record(self.history[0], 0, (self.seat(ctx),)))
+        self._take(Record(self.history[0], 0, (self.seat(ctx),), number=self.keeper.numbered))
         self.candidacy = Candidacy(self)
         self.keeper.oath(ctx, self, lambda ctx: self._sworn(ctx, invited=False))
         self.start(ctx)

@@ -51,6 +51,10 @@ class Keeper:
 
     def __init__(self, at_hand: Callable[[Key, int], Parcel | None]) -> None:
         self.held = 0
+        self.life = 0
+        """The life in which this voter began to remember; 0 if it does not remember earlier lives."""
+        self.numbered = 0
+        """How many parcels had a place in a history that was lost and that its log has."""
         self.logged = UNLIMITED
         """Entries beyond are needed here, whoever has delivered them."""
         self._at_hand = at_hand

@@ -8,8 +8,11 @@ import msgspec
 from msgspec import Meta
 
 from gossamer.core.control import Message
+from gossamer.core.effect import History
+from gossamer.core.errors import ProtocolError
 from gossamer.core.names import MAX_ADDRESS
-from gossamer.core.wire import MAX_FRAME
+from gossamer.core.parcel import Parcel
+from gossamer.core.wire import MAX_FRAME, decode
 
 MAX_REPLAYED = 64
 """Parcels of one answer."""
@@ -77,3 +80,45 @@ class HistoryWish(msgspec.Struct, frozen=True):
     subscription: int
     first: int = 0
     since: float = 0.0
+
+
+LOST = b""
+"""A record in the place of one that was lost: a repaired log keeps its positions."""
+
+
+def answer_of(replay: Replay, history: History, address: str) -> Replayed:
+    """What a node that keeps the history answers, from the records that it read."""
+    frames: list[bytes] = []
+    first = following = history.position
+    size = 0
+    for frame in history.records:
+        if frames and size + len(frame) > REPLAY_BYTES:
+            break
+        following += 1
+        if not frames and replay.since and _sent(frame) < replay.since:
+            first = following
+            continue
+        frames.append(frame)
+        size += len(frame)
+    return Replayed(
+        replay.origin, address, replay.wish, replay.first, first, tuple(frames), following, history.end
+    )
+
+
+def parcels_of(replayed: Replayed) -> list[tuple[int, Parcel]]:
+    """Parcels of an answer with their places, without those that were lost; raises ProtocolError."""
+    parcels: list[tuple[int, Parcel]] = []
+    for place, frame in enumerate(replayed.frames, replayed.first):
+        if frame == LOST:
+            continue
+        parcel = decode(frame)
+        if not isinstance(parcel, Parcel):
+            raise ProtocolError("message.frames", type(parcel).__name__, "parcels")
+        parcel.place = place
+        parcels.append((place, parcel))
+    return parcels
+
+
+def _sent(frame: bytes) -> int:
+    parcel = decode(frame) if frame != LOST else None
+    return parcel.header.sent if isinstance(parcel, Parcel) else 0

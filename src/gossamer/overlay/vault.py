@@ -47,10 +47,18 @@ class Vault(Keeper):
     _store: Callable[[str, bytes | None], None]
 
     def open(self, ctx: Context, council: Council) -> None:
-        """Take up what earlier lives left, if there is anything."""
+        """Take up what earlier lives left, if there is anything.
+
+        A voter whose state was lost is another voter: it has another life, so that neither its votes nor its
+        acknowledgements count for the one that it was.
+        """
         self._store = ctx.store
         self._base = 0
         self._last = 0
+        self.life = int.from_bytes(ctx.stored("life") or b"", "big")
+        if not self.life:
+            self.life = ctx.incarnation
+            self._store("life", self.life.to_bytes(8, "big"))
         state, oath = self._read(ctx, "state", State), self._read(ctx, "oath", Oath)
         if state is None or oath is None or oath.history != state.history:
             return

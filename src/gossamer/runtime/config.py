@@ -96,6 +96,9 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     state
         Folder for what must survive a restart: the registry with its channels, the logs of persistent
         channels. Empty keeps it in memory, where it survives nothing. No two nodes may share one.
+    storage_key
+        64 hexadecimal digits: values and logs in ``state`` are encrypted with this key of 32 bytes. Empty
+        encrypts nothing. A folder stays with the key that it began with.
     archive
         A path or a URI that pyarrow knows, such as ``s3://bucket/folder``: sealed segments of the node's logs
         go there as Parquet. Empty archives nothing.
@@ -125,6 +128,7 @@ class NodeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     discover: tuple[Way, ...] = ()
     region: Annotated[str, Meta(max_length=64)] = ""
     state: str = ""
+    storage_key: str = ""
     archive: str = ""
     trace: str = ""
     run: str = ""

@@ -7,6 +7,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Hashable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from gossamer.core.context import STORED, TREE
@@ -17,19 +18,23 @@ from gossamer.core.effect import (
     DeliverFeedback,
     Drop,
     Effect,
+    History,
     Matching,
     Missed,
     Read,
+    Repair,
     Reply,
     Report,
+    Retain,
     Room,
     Send,
+    Stalled,
     Store,
     Trim,
     Wake,
 )
 from gossamer.core.engine import Engine
-from gossamer.core.errors import ProtocolError
+from gossamer.core.errors import ProtocolError, StorageError
 from gossamer.core.names import NANOSECONDS, channel_id
 from gossamer.core.parcel import Parcel
 from gossamer.core.tree import Tree
@@ -39,11 +44,14 @@ from gossamer.links.selector import NearestSelector, Selector
 from gossamer.runtime.calls import Calls
 from gossamer.runtime.config import Limits
 from gossamer.runtime.dialing import Dialer
+from gossamer.runtime.gates import Gates
 from gossamer.runtime.losses import Losses
 from gossamer.runtime.neighbours import Neighbours
 from gossamer.runtime.state import State
 from gossamer.runtime.storage import Storage
 from gossamer.runtime.strand import Strand
+from gossamer.runtime.writer import Writer
+from gossamer.storage.cipher import Cipher
 from gossamer.transports.base import Group
 
 log = logging.getLogger("gossamer")
@@ -71,6 +79,7 @@ class Host:
         bindings: Sequence[Binding] = (),
         selector: Selector | None = None,
         archive: Callable[[str, Any], object] | None = None,
+        cipher: Cipher | None = None,
     ) -> None:
         self.engine = engine
         self.limits = limits
@@ -83,7 +92,8 @@ class Host:
         self.max_event = MAX_FRAME
         self.losses = Losses(self)
         self._values = values
-        self._keeping: dict[str, bytes] = {}
+        self._gates = Gates()
+        self._troubled: set[int] = set()
         self._soon: dict[Hashable, Callable[[], object]] = {}
         self._loop = asyncio.get_running_loop()
         self._storage = Storage(
@@ -91,7 +101,10 @@ class Host:
             lambda channel: self.channel_name(channel) or "service",
             self._reported,
             archive=archive,
+            state=values,
+            cipher=cipher,
         )
+        self._writer = Writer(values, lambda: self._storage.ends, self._stalled)
         self._epoch = time.time_ns() - time.monotonic_ns()
         self._timers: dict[tuple[int, str], asyncio.TimerHandle] = {}
         self._calls = Calls(self._begin_call)
@@ -116,18 +129,11 @@ class Host:
 
     def kept(self, key: str) -> bytes | None:
         """What was kept, in this life or an earlier one."""
-        return self._keeping.get(key) or self._values.values.get(key)
+        return self._values.values.get(key)
 
     def keep(self, key: str, value: bytes) -> None:
-        """Keep a value; all that is said before the loop turns costs one sync."""
-        if not self._keeping:
-            self._loop.call_soon(self._keep_all)
-        self._keeping[key] = value
-
-    def _keep_all(self) -> None:
-        keeping, self._keeping = self._keeping, {}
-        if keeping:
-            self.guarded(lambda: self._values.keep(keeping.items()), "storage")
+        """Keep a value; all that is given while the disk is busy costs one sync."""
+        self._writer.write([(key, value)])
 
     def soon(self, key: Hashable, action: Callable[[], object]) -> None:
         """Do something when the loop turns; the last that was said for a key counts."""
@@ -179,47 +185,76 @@ class Host:
     # effects
 
     def do(self, effects: list[Effect], origin: Strand | None = None) -> None:
-        """Carry out effects; origin is the link whose input caused them."""
-        stored = False
+        """Carry out effects; origin is the link whose input caused them.
+
+        What follows a Store of its channel is carried out when the value is on disk.
+        """
+        stored = 0
+        storing: dict[int, tuple[int, list[tuple[str, bytes | None]]]] = {}
         for effect in effects:
-            match effect:
-                case Send():
-                    self._send(effect, origin)
-                case Deliver():
-                    subscriber = self.subscribers.get(effect.subscription)
-                    if subscriber is not None:
-                        subscriber.put(effect.parcel, effect.picks, origin)
-                case DeliverFeedback():
-                    take = self.feedback_to.get(effect.channel)
-                    if self.losses.told(effect.parcel):
-                        pass
-                    elif take is not None:
-                        take(effect.parcel, origin)
-                    else:
-                        self.faults["feedback that nobody listens for"] += 1
-                case Wake():
-                    self._wake(effect)
-                case Drop():
-                    self.losses.dropped(effect.item, effect.reason)
-                case Reply():
-                    self._calls.reply(effect)
-                case Store() if not stored:
-                    # all at once, for one sync; before anything that says so leaves
-                    stored = True
-                    self._values.keep((each.key, each.value) for each in effects if isinstance(each, Store))
-                case Append() | Read() | Trim():
-                    self._storage.request(effect)
-                case Missed():
-                    for subscriber in tuple(self.subscribers.values()):
-                        subscriber.gap(effect.channel, effect.source)
-                case Acknowledged():
-                    self.acknowledged[effect.channel] = effect.number
-                    self.changed()
-                case Matching() | Room():
-                    self.changed()
+            if isinstance(effect, Store):
+                stored = effect.channel
+                if stored not in storing:
+                    storing[stored] = (self._gates.close(stored) if self._values.lasting else 0, [])
+                storing[stored][1].append((effect.key, effect.value))
+            elif not self._gates.holds(effect, origin, stored):
+                self._carry_out(effect, origin)
+        for channel, (turn, pairs) in storing.items():
+            self._writer.write(pairs, partial(self._durable, channel, turn) if turn else None)
         for effect in effects:
             if isinstance(effect, Deliver):  # only now, for all subscribers read what was opened once
                 effect.parcel.close()
+
+    def _durable(self, channel: int, turn: int) -> None:
+        """Values of a channel are on disk: do what waited for them."""
+        for effect, origin in self._gates.open(channel, turn):
+            self.guarded(partial(self._carry_out, effect, origin), "effects")
+            if isinstance(effect, Deliver):
+                effect.parcel.close()
+
+    def _stalled(self, error: StorageError | None) -> None:
+        """Values cannot be written, or can again: callers and templates that wait for them are told."""
+        if error is not None:
+            for reply in self._gates.refuse(error):
+                self._calls.reply(reply)
+        told = self._gates.channels if error is not None else tuple(self._troubled)
+        self._troubled = set(told) if error is not None else set()
+        for channel in told:
+            self._reported(channel, Stalled(str(error or "")))
+
+    def _carry_out(self, effect: Effect, origin: Strand | None) -> None:
+        """Do one thing that the engine asks for."""
+        match effect:
+            case Send():
+                self._send(effect, origin)
+            case Deliver():
+                subscriber = self.subscribers.get(effect.subscription)
+                if subscriber is not None:
+                    subscriber.put(effect.parcel, effect.picks, origin)
+            case DeliverFeedback():
+                take = self.feedback_to.get(effect.channel)
+                if self.losses.told(effect.parcel):
+                    pass
+                elif take is not None:
+                    take(effect.parcel, origin)
+                else:
+                    self.faults["feedback that nobody listens for"] += 1
+            case Wake():
+                self._wake(effect)
+            case Drop():
+                self.losses.dropped(effect.item, effect.reason)
+            case Reply():
+                self._calls.reply(effect)
+            case Append() | Read() | Trim() | Retain() | Repair():
+                self._storage.request(effect)
+            case Missed():
+                for subscriber in tuple(self.subscribers.values()):
+                    subscriber.gap(effect.channel, effect.source)
+            case Acknowledged():
+                self.acknowledged[effect.channel] = effect.number
+                self.changed()
+            case Matching() | Room():
+                self.changed()
 
     def _send(self, effect: Send, origin: Strand | None) -> None:
         item, many = effect.item, len(effect.to) > 1 and isinstance(effect.item, Parcel)
@@ -260,7 +295,24 @@ class Host:
             self.do(self.engine.lost(self.now(), peer, item, problem))
 
     def _reported(self, channel: int, report: Report) -> None:
-        self.guarded(lambda: self.do(self.engine.report(self.now(), channel, report)), "storage report")
+        self.guarded(lambda: self._take_report(channel, report), "storage report")
+        self.changed()
+
+    def _take_report(self, channel: int, report: Report) -> None:
+        effects = self.engine.report(self.now(), channel, report)
+        if isinstance(report, History) and not any(isinstance(each, Store) for each in effects):
+            # what is read from a log is on disk: reading goes on while small values cannot be written
+            for effect in effects:
+                self._carry_out(effect, None)
+            return
+        self.do(effects)
+
+    async def looked_at(self, channel: str) -> None:
+        """Wait until the log of a channel was opened here, if it has one; raises what is wrong with it."""
+        template = self.engine.instance(channel).template
+        await self.until(lambda: self.closed or getattr(template, "looked", True))
+        if getattr(template, "refused", False):
+            raise self._storage.damage[channel_id(channel)]
 
     def channel_name(self, channel: int) -> str:
         """The name of a channel that runs here; empty for those of services."""
@@ -331,5 +383,5 @@ class Host:
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, *closing, return_exceptions=True)
-        self._keep_all()
+        await self._writer.close(self.limits.drain)
         self._values.close()

@@ -52,6 +52,7 @@ from gossamer.runtime.reaching import Reach
 from gossamer.runtime.registry import NodeRegistry, Watch
 from gossamer.runtime.state import State
 from gossamer.security.package import Trust
+from gossamer.storage.cipher import key_from
 from gossamer.transports.base import Listener, Transport
 
 log = logging.getLogger("gossamer")
@@ -96,6 +97,7 @@ def connect(
     discover: Way | Iterable[Way] = (),
     region: str = "",
     state: str | Path = "",
+    storage_key: str = "",
     archive: str | Path = "",
     trace: str | Path = "",
     run: str = "",
@@ -131,6 +133,7 @@ def connect(
         discover=(discover,) if isinstance(discover, str) else tuple(discover),
         region=region,
         state=str(state),
+        storage_key=storage_key,
         archive=str(archive),
         trace=str(trace),
         run=run,
@@ -178,7 +181,8 @@ class Node:
     async def __aenter__(self) -> Node:
         incarnation = time.time_ns() // 1_000_000
         archive = self._open_archive()
-        state = State(self.config.state)
+        cipher = key_from(self.config.storage_key)
+        state = State(self.config.state, cipher)
         registry = Registry(state.values, self.config.registry)
         if registry.unreadable:
             log.warning("%d items of the registry cannot be read or find no room", registry.unreadable)
@@ -203,6 +207,7 @@ class Node:
             config.bind,
             self._selector,
             archive,
+            cipher,
         )
         host.do(engine.set(host.now(), REGION, config.region))
         self._reach = Reach(host, self.config, self._transport, self._patient)
@@ -332,6 +337,7 @@ class Node:
         channel = self._channels.get(name)
         if channel is None:
             host.do(host.engine.run(host.now(), entry))
+            await host.looked_at(name)
             made = codecs.named(codec) if isinstance(codec, str) else codec
             channel = self._channels[name] = Channel(host, entry, linger, wishes, made)
             self._look_around(name, self.templates[entry.template].watches)

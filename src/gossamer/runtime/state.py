@@ -1,69 +1,59 @@
 """Small values of a node that survive it: what services and templates store by key.
 
-::
-
-    file     'gossamer values 1\\n' | records
-    record   checksum (4) | length (4) | msgpack of key and value; None forgets the key
-
-The checksum is CRC-32 over length and bytes. ``keep`` returns when its records would survive a power cut.
-When most of the file is no longer true it is written anew and renamed over the old one. A record that makes
-no sense ends the reading: it and what follows were being written when the node died, or are damaged. They are
-reported and set aside in ``values.damaged``.
-
-After a write or a sync that failed nobody knows what is on the disk, so the next ``keep`` writes a new file.
+In a folder they are in ``state.db`` (see ``gossamer.storage.database``). ``identity`` beside it names the
+folder and the last commit, so that a database that was removed, replaced or set back is told from a new
+folder. ``keep`` returns when its values would survive a power cut. Values that could not be written are
+written with the next ``keep``.
 """
 
 from __future__ import annotations
 
-import logging
 import os
-import struct
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from zlib import crc32
 
-import msgspec
+from gossamer.core.errors import Damaged, StorageError
+from gossamer.storage.cipher import Cipher
+from gossamer.storage.database import NAME, Database, Ends, Pair, remove
+from gossamer.storage.disk import Disk, storage_error
+from gossamer.storage.superblock import Superblock, new_id
 
-from gossamer.core.errors import StorageError
-from gossamer.storage.disk import Disk, read_file, storage_error
+__all__ = ["IDENTITY", "LOGS", "Pair", "State"]
 
-log = logging.getLogger("gossamer")
-
-MAGIC = b"gossamer values 1\n"
-SLACK = 1024 * 1024
-"""Bytes of records that are no longer true which a file may hold, and as many again as are true."""
-
-_HEAD = struct.Struct(">II")
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[str, bytes | None]).decode
-
-Pair = tuple[str, bytes | None]
+IDENTITY = "identity"
+KIND = "folder"
+LOGS = "logs"
+"""Folder of the logs, beside the database."""
 
 
 class State:
     """The values of one node: in a folder, or with an empty name in memory, where they survive nothing.
 
     values
-        What is kept, by key.
-    damaged
-        Bytes at the end of the file that made no sense when it was opened.
+        What is kept, by key, written or not.
+    id
+        Of the folder; empty in memory.
     """
 
-    def __init__(self, folder: str | Path, disk: Disk | None = None) -> None:
+    def __init__(self, folder: str | Path, cipher: Cipher | None = None) -> None:
         self.values: dict[str, bytes] = {}
-        self.damaged = 0
-        self._disk = disk or Disk()
-        self._live = 0
-        self._size = 0
-        self._file: int | None = None
+        self.id = ""
+        self.commits = 0
+        """How many commits this life has synced."""
+        self._unwritten: dict[str, bytes | None] = {}
+        self._lowered: dict[str, tuple[int, int]] = {}
+        self._mutex = threading.Lock()
+        self._database: Database | None = None
+        self._identity: Superblock | None = None
         self._lock: int | None = None
-        self._path: Path | None = Path(folder) / "values" if folder else None
-        if self._path is not None:
+        self._folder = Path(folder) if folder else None
+        if self._folder is not None:
             try:
-                self._open(self._path)
+                self._open(self._folder, cipher)
             except OSError as error:
                 self.close()
-                raise storage_error(error, self._path, "opening") from error
+                raise storage_error(error, self._folder, "opening") from error
             except StorageError:
                 self.close()
                 raise
@@ -71,105 +61,100 @@ class State:
     @property
     def lasting(self) -> bool:
         """Whether they survive this process."""
-        return self._path is not None
+        return self._folder is not None
 
-    def keep(self, pairs: Iterable[Pair]) -> None:
-        """Keep values, or forget those that are None; raises StorageError, and then they may be gone."""
-        changes = tuple(pairs)
-        records = b"".join(map(_record, changes))
-        for key, value in changes:
-            before = self.values.pop(key, None)
-            self._live -= 0 if before is None else len(_record((key, before)))
+    @property
+    def number(self) -> int:
+        """The number of the last commit that is on disk."""
+        return self._database.number if self._database is not None else 0
+
+    @property
+    def logs(self) -> Mapping[str, tuple[int, int]]:
+        """Bounds of the node's logs, as they were last written or lowered."""
+        known = self._database.logs if self._database is not None else {}
+        with self._mutex:
+            return {**known, **self._lowered}
+
+    def remember(self, pairs: Iterable[Pair]) -> None:
+        """Change values in memory; ``write`` is to follow."""
+        for key, value in pairs:
+            self.values.pop(key, None)
             if value is not None:
                 self.values[key] = value
-                self._live += len(_record((key, value)))
-        if self._path is None:
+
+    def write(self, pairs: Iterable[Pair], logs: Ends | None = None) -> None:
+        """Write values to the disk, from any one thread; raises StorageError, and then the next call does."""
+        if self._database is None:
             return
-        try:
-            if self._file is None or self._size + len(records) > 2 * self._live + SLACK:
-                self._rewrite(self._path)
-            else:
-                self._append(self._file, records)
-        except OSError as error:
-            self._drop_file()
-            raise storage_error(error, self._path, "writing") from error
+        assert self._identity is not None
+        self._unwritten.update(pairs)
+        with self._mutex:
+            lowered = dict(self._lowered)
+        known = self._database.logs
+        # a bound that was read before a log was opened again says less than what is known
+        bounds = {name: each for name, each in (logs or {}).items() if each[1] >= known.get(name, (0, 0))[1]}
+        self._database.commit(self._unwritten.items(), {**bounds, **lowered})
+        self._unwritten = {}
+        with self._mutex:
+            for name, each in lowered.items():
+                if self._lowered.get(name) == each:
+                    del self._lowered[name]
+        self.commits += 1
+        self._identity.reach(0, self._database.number)
+
+    def lower(self, log: str, bounds: tuple[int, int]) -> None:
+        """A log was repaired, and reaches no further any more; on disk with the next ``write``."""
+        with self._mutex:
+            self._lowered[log] = bounds
+
+    def keep(self, pairs: Iterable[Pair]) -> None:
+        """Keep values, or forget those that are None; raises StorageError."""
+        changes = tuple(pairs)
+        self.remember(changes)
+        self.write(changes)
 
     def close(self) -> None:
         """Let the folder go; there is nothing left to write."""
-        self._drop_file()
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+        if self._identity is not None:
+            self._identity.close()
+            self._identity = None
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     # inside
 
-    def _open(self, path: Path) -> None:
-        self._disk.make_folder(path.parent)
-        self._lock = _locked(path.with_suffix(".lock"))
-        data = read_file(path) if path.exists() else MAGIC
-        if not data.startswith(MAGIC):
-            raise StorageError(str(path), "this is no file of values of this version")
-        end = len(MAGIC)
-        for record_end, (key, value) in _read(data):
-            end = record_end
-            self.values.pop(key, None)
-            if value is not None:
-                self.values[key] = value
-        self._live = sum(len(_record(pair)) for pair in self.values.items())
-        self.damaged = len(data) - end
-        if self.damaged:
-            path.with_suffix(".damaged").write_bytes(data[end:])
-            log.warning("%s: the last %d bytes make no sense and are set aside", path, self.damaged)
-        self._rewrite(path)
+    def _open(self, folder: Path, cipher: Cipher | None) -> None:
+        Disk().make_folder(folder)
+        self._lock = _locked(folder / "lock")
+        path = folder / NAME
+        self._identity = identity = Superblock.open(folder / IDENTITY, KIND) or self._begin(folder)
+        self.id, known = identity.bounds.id, identity.bounds.end
+        if known and not path.exists():
+            reason = f"it is missing, and this folder is not new: it had {known} commits"
+            raise Damaged(str(path), reason, None, str(folder))
+        if not known:
+            remove(path)  # nothing was kept before the first commit was noted
+        self._database = Database(path, self.id, cipher, new=not known)
+        if self._database.number < known:
+            reason = f"it ends with commit {self._database.number}, and commit {known} was synced"
+            raise Damaged(str(path), reason, None, str(folder))
+        identity.reach(0, self._database.number)
+        if not known:
+            identity.settle()
+        self.values = dict(self._database.values)
 
-    def _append(self, file: int, records: bytes) -> None:
-        self._disk.write(file, records, self._size)
-        self._disk.sync(file)
-        self._size += len(records)
-
-    def _rewrite(self, path: Path) -> None:
-        """Write all values to a new file that takes the place of the old one at once."""
-        self._drop_file()
-        content = MAGIC + b"".join(map(_record, self.values.items()))
-        new = path.with_suffix(".new")
-        file = self._disk.create(new)
-        try:
-            self._disk.write(file, content, 0)
-            self._disk.sync(file)
-            self._disk.rename(new, path)
-            self._disk.sync_folder(path.parent)
-        except BaseException:
-            os.close(file)
-            raise
-        self._file, self._size = file, len(content)
-
-    def _drop_file(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-
-
-def _record(pair: Pair) -> bytes:
-    body = _encode(pair)
-    length = len(body).to_bytes(4, "big")
-    return crc32(body, crc32(length)).to_bytes(4, "big") + length + body
-
-
-def _read(data: bytes) -> Iterator[tuple[int, Pair]]:
-    """Records, each with the place where it ends, up to the first that makes no sense."""
-    position = len(MAGIC)
-    while position + _HEAD.size <= len(data):
-        checksum, length = _HEAD.unpack_from(data, position)
-        end = position + _HEAD.size + length
-        body = data[position + _HEAD.size : end]
-        if len(body) < length or crc32(body, crc32(data[position + 4 : position + 8])) != checksum:
-            return
-        try:
-            pair = _decode(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            return
-        yield end, pair
-        position = end
+    def _begin(self, folder: Path) -> Superblock:
+        """A new folder gets its id; one that has anything in it is not new."""
+        path = folder / IDENTITY
+        for other in (folder / NAME, folder / LOGS):
+            if other.exists():
+                reason = f"it is missing, and {other.name} is here"
+                raise Damaged(str(path), reason, None, str(folder))
+        return Superblock.create(path, KIND, new_id())
 
 
 def _locked(path: Path) -> int | None:

@@ -7,6 +7,10 @@ one sync. What waits is bounded: an append that finds no room is reported with a
 With a state folder the log of a channel is in ``FOLDER/logs/NAME-ID``. Without one it is in memory, behaves
 the same, and survives nothing.
 
+A log with damage is neither read nor written: every request to it is reported with the error, until the
+template asks for ``Repair``. Sealed segments are checked while nothing else is to be done; damage to them is
+reported by a History report with the ticket 0.
+
 Sealed segments may go to an archive too, after what was appended has been reported. A segment that could not
 be archived stays in the log; it is tried again with the next one, and when the node starts anew.
 """
@@ -15,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 import threading
 from collections import deque
@@ -23,13 +28,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gossamer.core.effect import Append, Appended, History, Read, Report, Trim
-from gossamer.core.errors import Full, GossamerError, TooLarge
+from gossamer.core.effect import Append, Appended, History, Read, Repair, Report, Retain, Trim
+from gossamer.core.errors import Damaged, Full, GossamerError, TooLarge
+from gossamer.runtime.state import LOGS, State
+from gossamer.storage.cipher import Cipher
+from gossamer.storage.disk import Disk
 from gossamer.storage.memory import AnyLog, MemoryLog
 
 log = logging.getLogger("gossamer")
 
-Request = Append | Read | Trim
+Request = Append | Read | Trim | Retain | Repair
 _Done = tuple[int, Report]
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -49,6 +57,10 @@ class Storage:
         Takes a channel and a report, on the event loop.
     open_log
         Opens the log of a folder.
+    state
+        The node's small values, which know how far its logs reach.
+    damage
+        Per channel, what is wrong with its log.
     archive
         Archives what the log of a channel has sealed, if that is wanted.
     waiting
@@ -66,16 +78,22 @@ class Storage:
         max_bytes: int = MAX_BYTES,
         max_requests: int = MAX_REQUESTS,
         open_log: Callable[[Path], AnyLog] | None = None,
+        state: State | None = None,
+        cipher: Cipher | None = None,
         archive: Callable[[str, Any], object] | None = None,
     ) -> None:
         self.waiting = 0
         self.failed = 0
-        self._folder = Path(folder) / "logs" if folder else None
+        self.damage: dict[int, Damaged] = {}
+        self._ends: dict[str, tuple[int, int]] = {}
+        self._state = state
+        self._cipher = cipher
+        self._folder = Path(folder) / LOGS if folder else None
         self._name = name
         self._report = report
         self._max_bytes = max_bytes
         self._max_requests = max_requests
-        self._open_log = open_log or _on_disk
+        self._open_log = open_log or self._on_disk
         self._archive = archive
         self._archived: dict[int, int] = {}
         """Per channel, where the last sealed segment ended when the archive was last asked to take it."""
@@ -126,6 +144,14 @@ class Storage:
         else:
             self._thread.join()
 
+    @property
+    def ends(self) -> dict[str, tuple[int, int]]:
+        """Bounds of the logs that are or were open, by folder; from any thread."""
+        for channel, each in tuple(self._logs.items()):
+            if channel in self._folders and hasattr(each, "bounds"):
+                self._ends[self._folders[channel].name] = each.bounds
+        return dict(self._ends)
+
     def _place(self, channel: int) -> None:
         """Name the folder of a channel while its name is known."""
         if self._folder is not None and channel not in self._folders:
@@ -147,17 +173,20 @@ class Storage:
     def _run(self) -> None:
         while True:
             with self._work:
-                while not self._queue and not self._closing:
+                while not self._queue and not self._closing and not self._unchecked():
                     self._work.wait()
                 requests = list(self._queue)
                 self._queue.clear()
-            if not requests:
+            if not requests and self._closing:
                 break
+            if not requests:
+                self._check()
+                continue
             done = self._carry_out(requests)
             self._tell(self._hand_over, done, sum(_size(request) for request, _ in requests))
             self._put_away()
-        for each in self._logs.values():
-            each.close()
+        for channel in tuple(self._logs):
+            self._close(channel)
         self._tell(self._end)
 
     def _tell(self, *call: object) -> None:
@@ -178,6 +207,8 @@ class Storage:
                 done[number] = channel, Appended(request.ticket, self._end_of(channel), refusal)
             elif isinstance(request, Read):
                 done[number] = channel, self._read(request, refusal)
+            elif isinstance(request, Repair):
+                done[number] = channel, self._repair(request)
             else:
                 self._trim(request)
         for appends in together.values():
@@ -200,7 +231,7 @@ class Storage:
             error, position = str(failure), self._end_of(channel)
         except Exception as failure:
             error, position = _words(failure), self._end_of(channel)
-            log.error("nothing was appended to a log: %s", error)
+            self._failed(channel, "nothing was appended to a log", failure)
         done: dict[int, _Done] = {}
         for number, append in appends:
             position += 0 if error else len(append.records)
@@ -213,16 +244,101 @@ class Storage:
             position, records = opened.read(read.position, 0 if refusal else read.limit)
             return History(read.ticket, position, tuple(records), opened.begin, opened.end, refusal)
         except Exception as failure:
-            log.error("a log cannot be read: %s", _words(failure))
             opened_already = self._logs.get(read.channel)
             begin, end = (opened_already.begin, opened_already.end) if opened_already else (0, 0)
-            return History(read.ticket, read.position, (), begin, end, _words(failure))
+            self._failed(read.channel, "a log cannot be read", failure)
+            damaged = self._in_log(read.channel, failure)
+            position = (failure.position or 0) if isinstance(failure, Damaged) else read.position
+            return History(read.ticket, position, (), begin, end, _words(failure), damaged)
 
-    def _trim(self, trim: Trim) -> None:
+    def _trim(self, trim: Trim | Retain) -> None:
         try:
-            self._log(trim.channel).trim(trim.position)
+            opened = self._log(trim.channel)
+            if isinstance(trim, Trim):
+                opened.trim(trim.position)
+            elif hasattr(opened, "expired"):  # a log in memory has no segments
+                opened.trim(opened.expired(trim.seconds, trim.bytes))
         except Exception as failure:
-            log.error("a log was not trimmed: %s", _words(failure))
+            self._failed(trim.channel, "a log was not trimmed", failure)
+
+    # in the thread: damage
+
+    def _failed(self, channel: int, what: str, failure: Exception) -> None:
+        if channel not in self.damage:
+            log.error("%s: %s", what, _words(failure))
+        if isinstance(failure, Damaged) and self.damage.get(channel) is not failure:
+            self.damage[channel] = failure
+            self._close(channel)
+
+    def _in_log(self, channel: int, failure: Exception) -> bool:
+        """Whether an error is damage to the log of a channel, and not to something beside it."""
+        folder = self._folders.get(channel)
+        return isinstance(failure, Damaged) and folder is not None and failure.file.startswith(str(folder))
+
+    def _close(self, channel: int) -> None:
+        opened = self._logs.get(channel)
+        if opened is not None:
+            self.ends  # noqa: B018  (they outlive the log)
+            del self._logs[channel]
+            with suppress(GossamerError):
+                opened.close()
+
+    def _unchecked(self) -> bool:
+        return any(getattr(each, "unchecked", False) for each in self._logs.values())
+
+    def _check(self) -> None:
+        """Check a sealed segment of one of the logs, and tell its template if it is damaged."""
+        for channel, each in tuple(self._logs.items()):
+            if not getattr(each, "unchecked", False):
+                continue
+            try:
+                each.check_next()  # type: ignore[attr-defined]
+            except Exception as failure:
+                report = History(0, 0, (), each.begin, each.end, _words(failure))
+                if isinstance(failure, Damaged):
+                    report = History(
+                        0, failure.position or 0, (), each.begin, each.end, _words(failure), True
+                    )
+                self._failed(channel, "a log is damaged", failure)
+                self._tell(self._hand_over, [(channel, report)], 0)
+            return
+
+    def _repair(self, repair: Repair) -> History:
+        channel, folder = repair.channel, self._folders.get(repair.channel)
+        try:
+            if folder is not None:
+                self._set_aside(channel, folder, repair.position)
+            elif repair.position >= 0:
+                opened = MemoryLog()
+                opened.begin = repair.position
+                self._logs[channel] = opened
+        except Exception as failure:
+            log.error("a log was not repaired: %s", _words(failure))
+            return History(repair.ticket, 0, (), 0, 0, _words(failure))
+        return self._read(Read(channel, repair.ticket, 0, 0), "")
+
+    def _set_aside(self, channel: int, folder: Path, position: int) -> None:
+        from gossamer.storage.lock import take_lock
+        from gossamer.storage.repair import cut, restart, survey
+
+        state = self._state
+        self._close(channel)
+        lock = take_lock(folder, Disk())
+        try:
+            owner = state.id if state is not None else ""
+            known = state.logs.get(folder.name, (0, 0)) if state is not None else (0, 0)
+            if position >= 0:
+                aside, begin = restart(folder, owner, position), position
+            else:
+                found = survey(folder, known)
+                aside, begin = cut(folder, found, owner), found.end
+            self._ends[folder.name] = (position if position >= 0 else min(known[0], begin), begin)
+            if state is not None:
+                state.lower(folder.name, self._ends[folder.name])
+        finally:
+            os.close(lock)
+        self.damage.pop(channel, None)
+        log.error("%s: set aside from position %d on: %s", folder, begin, ", ".join(aside) or "nothing")
 
     def _put_away(self) -> None:
         """Archive segments that have been sealed since the last time."""
@@ -240,10 +356,22 @@ class Storage:
                 log.error("segments stay in the log only, and are tried again: %s", _words(failure))
 
     def _log(self, channel: int) -> AnyLog:
+        if channel in self.damage:
+            raise self.damage[channel]
         if channel not in self._logs:
             folder = self._folders.get(channel)
             self._logs[channel] = MemoryLog() if folder is None else self._open_log(folder)
         return self._logs[channel]
+
+    def _on_disk(self, folder: Path) -> AnyLog:
+        from gossamer.storage.known import Known
+
+        state = self._state
+        if state is None or not state.lasting:
+            return _on_disk(folder)
+        synced = state.logs.get(folder.name, (0, 0))
+        known = Known(state.id, synced, lambda: state.number, str(folder.parent.parent))
+        return _on_disk(folder, known=known, cipher=self._cipher)
 
     def _end_of(self, channel: int) -> int:
         """The next free position, if the log could be opened."""
@@ -260,7 +388,7 @@ def _words(failure: Exception) -> str:
     return str(failure) if isinstance(failure, GossamerError) else repr(failure)
 
 
-def _on_disk(folder: Path) -> AnyLog:
-    from gossamer.storage.log import Log  # not on every system; only who keeps state needs it
+def _on_disk(folder: Path, **how: Any) -> AnyLog:
+    from gossamer.storage.log import Log  # not on every system; only a node that keeps state needs it
 
-    return Log(folder)
+    return Log(folder, **how)

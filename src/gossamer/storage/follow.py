@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.core.errors import StorageError
+from gossamer.core.errors import Damaged, StorageError
 from gossamer.storage.disk import storage_error
 from gossamer.storage.segment import (
     HEADER_BYTES,
@@ -65,6 +65,8 @@ class _Known:
     def restart(self) -> None:
         with self.path.open("rb") as file:
             self.header: Header = read_header(self.path, file.read(HEADER_BYTES))
+        if self.header.encrypted:
+            raise StorageError(str(self.path), "it is encrypted, and only its node has the key")
         # one more of each than there are batches: where the next one would begin
         self.positions: array[int] = array("Q", [self.header.first])
         self.offsets: array[int] = array("Q", [HEADER_BYTES])
@@ -97,7 +99,7 @@ class _Known:
                 self.offsets.append(start + offset)
         except Flaw as flaw:
             if not is_torn(self.header, data, self.end, offset, flaw.end):
-                raise StorageError(str(self.path), f"damaged: {flaw.reason}", flaw.position) from None
+                raise Damaged(str(self.path), flaw.reason, flaw.position) from None
 
 
 class Follower:
@@ -208,7 +210,7 @@ def records(piece: Piece) -> Iterator[tuple[int, bytes]]:
         try:
             offset = read_batch(header, data, position, offset, starts)
         except Flaw as flaw:
-            raise StorageError(str(path), f"damaged: {flaw.reason}", flaw.position) from None
+            raise Damaged(str(path), flaw.reason, flaw.position) from None
         for start in starts:
             if piece.first <= position < piece.end:
                 begin = start + RECORD_BYTES

@@ -5,9 +5,13 @@ Promises:
 - ``append`` returns when its records would survive a power cut, and they are there wholly or not at all.
   Whoever waits at the same time shares one sync (group commit).
 - Records keep their positions for ever; readers see acknowledged records only.
-- Opening cuts off what was begun and never acknowledged, and says so (``cut``). Damage to anything else
-  raises StorageError with file and position: when the log is opened for the chain of segments and the last
-  one, and for sealed segments when they are first read, or by ``verify``.
+- Opening cuts off a batch that is not complete, and says so (``cut``), unless records are known to have been
+  synced there: ``bounds`` beside the segments and the node's database know up to where. Everything else that
+  does not fit is damage, and raises StorageError with file and position: when the log is opened for the chain
+  of segments, the last one and as many sealed ones as ``check_bytes`` allows; for others by ``check_next``,
+  by ``verify`` or when they are first read. An open that raises has changed nothing.
+- All segments carry the id of the node's folder, and batches the number of the last commit of its database:
+  a log of another folder, or a database that is older than the log, is refused.
 - One writer: the folder is locked, also against another Log of the same process.
 
 A failed write or sync acknowledges nothing. After a failed sync memory may show bytes that the disk does not
@@ -15,12 +19,12 @@ have, and syncing again would call them safe. So nothing more is written to that
 cuts it back to what was acknowledged, reads that again from the disk, checks it, and goes on in a new
 segment. While the reason lasts, each ``append`` raises it again; the log can be read all the while.
 
-One thing cannot be known: damage to the very last batch that looks exactly like a torn write.
+One thing cannot be known: damage after a power cut to the very last batch that looks exactly like a torn
+write.
 """
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import threading
@@ -31,10 +35,13 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from gossamer.core.errors import Closed, StorageError, TooLarge
+from gossamer.core.errors import Closed, Damaged, TooLarge
 from gossamer.core.names import nanoseconds
+from gossamer.storage.cipher import Cipher
 from gossamer.storage.disk import Disk, read_file, storage_error
 from gossamer.storage.group import Group
+from gossamer.storage.known import Known
+from gossamer.storage.lock import take_lock
 from gossamer.storage.segment import (
     BATCH_BYTES,
     END,
@@ -50,6 +57,7 @@ from gossamer.storage.segment import (
     file_name,
 )
 from gossamer.storage.shelf import Shelf
+from gossamer.storage.superblock import NOBODY, Superblock
 
 log = logging.getLogger("gossamer")
 
@@ -57,7 +65,10 @@ SEGMENT_BYTES = 32 * 1024 * 1024
 SEGMENT_SECONDS = 3600.0
 MAX_APPEND = 1024 * 1024 * 1024
 
-LOCK = "lock"
+BOUNDS = "bounds"
+KIND = "log"
+CHECK_BYTES = 256 * 1024 * 1024
+"""Bytes of sealed segments that are checked when a log is opened, the newest first."""
 
 
 class Log:
@@ -67,6 +78,12 @@ class Log:
         A segment is sealed by the first append that finds it as large or as old as this.
     clock
         Nanoseconds since 1970, for the age of segments.
+    known
+        What the node knows of the log.
+    cipher
+        Encrypts records, if that is wanted.
+    check_bytes
+        Bytes of sealed segments that are checked now.
     cut
         What was cut off when the log was opened, or None.
     syncs
@@ -81,8 +98,15 @@ class Log:
         segment_seconds: float = SEGMENT_SECONDS,
         disk: Disk | None = None,
         clock: Callable[[], int] = time.time_ns,
+        known: Known | None = None,
+        cipher: Cipher | None = None,
+        check_bytes: int = CHECK_BYTES,
     ) -> None:
         self.folder = Path(folder)
+        self._known = known or Known()
+        self._cipher = cipher
+        self._bounds: Superblock | None = None
+        self._unchecked: list[int] = []
         self.cut: Cut | None = None
         self.syncs = 0
         self._segment_bytes = segment_bytes
@@ -95,12 +119,15 @@ class Log:
         self._file = -1
         self._suspect = False
         self.closed = False
-        self._lock = self._take_lock()
+        self._lock = take_lock(self.folder, self._disk)
         try:
-            self._open()
+            self._open(check_bytes)
         except OSError as error:
             self._release()
             raise storage_error(error, self.folder, "opening the log") from error
+        except Damaged as error:
+            self._release()
+            raise self._known.named(error, self.folder) from None
         except BaseException:
             self._release()
             raise
@@ -118,6 +145,11 @@ class Log:
         return self._shelf.end
 
     @property
+    def bounds(self) -> tuple[int, int]:
+        """Positions between which all records were synced and none were trimmed, as the folder says."""
+        return (self._bounds.bounds.begin, self.end) if self._bounds is not None else (0, 0)
+
+    @property
     def sealed(self) -> list[tuple[int, int]]:
         """First position and end of every segment that nothing is added to any more, oldest first."""
         return self._shelf.sealed
@@ -132,12 +164,27 @@ class Log:
         There are fewer at the end of the log, of a segment or of 8 MiB, but at least one if there is any.
         """
         self._check_open()
-        return self._shelf.read(position, limit)
+        first, records = self._shelf.read(position, limit)
+        if self._cipher is not None:
+            records = self._cipher.open_records(records, first, str(self.folder))
+        return first, records
 
     def verify(self) -> int:
         """Check every byte of the log; how many records it has. Raises StorageError."""
         self._check_open()
         return self._shelf.verify()
+
+    @property
+    def unchecked(self) -> bool:
+        """Whether there are sealed segments that were not checked when the log was opened."""
+        return bool(self._unchecked)
+
+    def check_next(self) -> bool:
+        """Check one sealed segment that nobody has checked; whether more are left. Raises StorageError."""
+        while self._unchecked:
+            if self._shelf.check(self._unchecked.pop()):
+                break
+        return bool(self._unchecked)
 
     # writing
 
@@ -164,6 +211,9 @@ class Log:
         with self._writer:
             self._check_open()
             shelf = self._shelf
+            firsts = [each.first for each in shelf.segments[1:] if each.first <= position]
+            if firsts and self._bounds is not None:
+                self._bounds.advance(firsts[-1])
             while len(shelf.segments) > 1 and shelf.segments[1].first <= position:
                 oldest = shelf.take_oldest()
                 try:
@@ -174,6 +224,13 @@ class Log:
                     shelf.put_back(oldest)
                     raise storage_error(error, oldest.path, "trimming") from error
             return self.begin
+
+    def expired(self, seconds: float, size: int) -> int:
+        """The position before which whole segments are older than so many seconds, or beyond so many bytes.
+
+        0 sets no limit; the last segment always stays.
+        """
+        return self._shelf.expired(self._clock() - nanoseconds(seconds) if seconds else 0, size)
 
     def close(self) -> None:
         """Let go of the folder; what is being appended is finished first."""
@@ -196,37 +253,28 @@ class Log:
 
     # inside: opening
 
-    def _take_lock(self) -> int:
-        path = self.folder / LOCK
-        try:
-            self._disk.make_folder(self.folder)
-            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise storage_error(error, path, "opening the log") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = os.pread(lock, 21, 0).decode("ascii", "replace").strip() or "unknown"
-            os.close(lock)
-            raise StorageError(
-                str(path), f"process {holder} writes this log: stop it, or choose another folder"
-            ) from None
-        with suppress(OSError):  # a full disk can still be read
-            os.pwrite(lock, b"%20d\n" % os.getpid(), 0)
-        return lock
-
-    def _open(self) -> None:
+    def _open(self, check_bytes: int) -> None:
         for leftover in self.folder.glob(f".*{SUFFIX}.tmp"):
             leftover.unlink()
         self._shelf.find(self.folder)
+        bounds = self._bounds = Superblock.open(self.folder / BOUNDS, KIND)
+        known = self._known = self._known.within(bounds)
+        known.check_segments(self._shelf.segments, bounds, self.folder, self._cipher is not None)
         if self._shelf.segments:
-            self._disk.sync_folder(self.folder)  # who made the last segment may have died before doing so
+            self._disk.sync_folder(self.folder)  # its writer may have died before it did so
+            self._unchecked = self._shelf.check_newest(check_bytes)
             self._reopen(None)
         else:
-            self._create(0, 0)
+            begin = known.synced[0]
+            if bounds is None:
+                self._bounds = Superblock.create(
+                    self.folder / BOUNDS, KIND, known.owner or NOBODY, begin, begin
+                )
+            self._shelf.end = begin
+            self._create(begin, begin)
 
     def _reopen(self, acknowledged: int | None) -> None:
-        """Read the last segment from the disk and cut off what was never acknowledged; None: see what was."""
+        """Read the last segment from the disk and cut off what is no part of the log; None: see what is."""
         segment, disk = self._last, self._disk
         if self._file >= 0:
             os.close(self._file)
@@ -238,6 +286,7 @@ class Log:
         disk.forget(self._file)
         data = read_file(segment.path)
         content = examine(segment.path, segment.header, data, acknowledged)
+        self._known.check_end(segment, content)
         if content.size < len(data):
             disk.truncate(self._file, content.size)
             disk.sync(self._file)
@@ -245,7 +294,12 @@ class Log:
         end = self._shelf.end = segment.first + len(content.offsets)
         if content.torn:
             self.cut = Cut(str(segment.path), end, len(data) - content.size, content.torn)
-            log.warning("%s: cut off %d bytes that were never acknowledged", segment.path, self.cut.bytes)
+            log.warning(
+                "%s: cut off %d bytes behind position %d: a batch that was not complete",
+                segment.path,
+                self.cut.bytes,
+                end,
+            )
 
     # inside: writing
 
@@ -283,7 +337,9 @@ class Log:
         if segment.first < self.end and (old or segment.size >= self._segment_bytes):
             self._next_segment()
             segment = self._last
-        batch = encode_batch(segment.header, self.end, records)
+        if self._cipher is not None:
+            records = self._cipher.seal_records(records, self.end)
+        batch = encode_batch(segment.header, self.end, records, self._known.commit())
         self._disk.write(self._file, batch, segment.size)
         self._disk.sync(self._file)
         self.syncs += 1
@@ -293,6 +349,12 @@ class Log:
             starts.append(offset)
             offset += RECORD_BYTES + len(record)
         self._shelf.grow(starts, offset + len(END))
+        self._reach()
+
+    def _reach(self) -> None:
+        """Note up to where records are synced."""
+        assert self._bounds is not None
+        self._bounds.reach(self._bounds.bounds.begin, self.end)
 
     def _next_segment(self) -> None:
         last = self._last
@@ -305,7 +367,8 @@ class Log:
         """A new last segment: complete before it has its name, and its name on disk before it is used."""
         path = self.folder / file_name(first)
         temporary = path.with_name(f".{path.name}.tmp")
-        header = Header(first, previous, self._clock(), int.from_bytes(os.urandom(4), "big"))
+        salt = int.from_bytes(os.urandom(4), "big")
+        header = Header(first, previous, self._clock(), salt, self._known.owner, self._cipher is not None)
         file = self._disk.create(temporary)
         try:
             self._disk.write(file, encode_header(header), 0)
@@ -333,3 +396,5 @@ class Log:
             if file >= 0:
                 os.close(file)
         self._file = self._lock = -1
+        if self._bounds is not None:
+            self._bounds.close()

@@ -2,9 +2,10 @@
 
 ::
 
-    header   magic 'gslg' | version (2) | 0 (2) | first position (8) | that of the segment before (8)
-             | made at, ns (8) | salt (4) | checksum (4)
-    batch    magic | position of its first record (8) | records (4) | bytes of them (4) | checksum (4)
+    header   magic 'gslg' | version (2) | flags (2) | first position (8) | that of the segment before (8)
+             | made at, ns (8) | salt (4) | id of the node's folder (8) | checksum (4)
+    batch    magic | position of its first record (8) | records (4) | bytes of them (4)
+             | last commit of the node's database (8) | checksum (4)
              | records, each: length (4) | checksum (4) | bytes
              | end mark (4)
 
@@ -26,17 +27,19 @@ from zlib import crc32
 
 import msgspec
 
-from gossamer.core.errors import StorageError
+from gossamer.core.errors import Damaged, StorageError
 
 MAGIC, BATCH, END = b"gslg", b"\xb5gsb", b"\xe7gse"
-VERSION = 1
+VERSION = 2
+ENCRYPTED = 1
+"""Flag of a header: records are encrypted."""
 MAX_RECORD = 32 * 1024 * 1024
 """Bytes of one record; well above a frame of the wire."""
 SECTOR = 512
 SUFFIX = ".log"
 
-_HEADER = struct.Struct(">4sHHQQQI")
-_BATCH = struct.Struct(">4sQII")
+_HEADER = struct.Struct(">4sHHQQQI8s")
+_BATCH = struct.Struct(">4sQIIQ")
 _RECORD = struct.Struct(">II")
 _PLACE = struct.Struct(">QI")
 _CHECK = struct.Struct(">I")
@@ -46,16 +49,22 @@ RECORD_BYTES = _RECORD.size
 
 
 class Header(msgspec.Struct, frozen=True):
-    """What the first bytes of a segment say."""
+    """What the first bytes of a segment say.
+
+    owner
+        Id of the folder of the node whose log it is; empty if it belongs to none.
+    """
 
     first: int
     previous: int
     made: int
     salt: int
+    owner: str = ""
+    encrypted: bool = False
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """What was cut off the end of a log when it was opened: it had never been acknowledged."""
+    """What was cut off the end of a log when it was opened: a batch that was not complete."""
 
     file: str
     position: int
@@ -92,11 +101,16 @@ def first_of(segment: Segment) -> int:
 
 
 class Content(msgspec.Struct, frozen=True):
-    """What stands in a segment: where records begin, how far they reach, what was torn behind them."""
+    """What stands in a segment: where records begin, how far they reach, what was torn behind them.
+
+    mark
+        The last commit of the node's database when the last batch was written.
+    """
 
     offsets: array[int]
     size: int
     torn: str
+    mark: int = 0
 
 
 class Flaw(Exception):
@@ -121,19 +135,21 @@ def checksum(salt: int, position: int, data: bytes | memoryview) -> int:
 
 def encode_header(header: Header) -> bytes:
     """The first bytes of a segment."""
-    head = _HEADER.pack(MAGIC, VERSION, 0, header.first, header.previous, header.made, header.salt)
+    flags, owner = ENCRYPTED if header.encrypted else 0, bytes.fromhex(header.owner or "00" * 8)
+    first, previous, made, salt = header.first, header.previous, header.made, header.salt
+    head = _HEADER.pack(MAGIC, VERSION, flags, first, previous, made, salt, owner)
     return head + _CHECK.pack(crc32(head))
 
 
-def encode_batch(header: Header, first: int, records: Sequence[bytes]) -> bytes:
-    """Records from a position on, to be written and synced together."""
+def encode_batch(header: Header, first: int, records: Sequence[bytes], mark: int = 0) -> bytes:
+    """Records from a position on, to be written and synced together after a commit of the database."""
     salt = header.salt
     parts = [b""]
     for position, record in enumerate(records, first):
         parts.append(_RECORD.pack(len(record), checksum(salt, position, record)))
         parts.append(record)
     size = RECORD_BYTES * len(records) + sum(map(len, records))
-    head = _BATCH.pack(BATCH, first, len(records), size)
+    head = _BATCH.pack(BATCH, first, len(records), size, mark)
     parts[0] = head + _CHECK.pack(crc32(head, salt))
     parts.append(END)
     return b"".join(parts)
@@ -145,17 +161,17 @@ def encode_batch(header: Header, first: int, records: Sequence[bytes]) -> bytes:
 def read_header(path: Path, data: bytes) -> Header:
     """What the first bytes of a segment say; raises StorageError."""
     if len(data) < HEADER_BYTES:
-        raise StorageError(str(path), f"a segment begins with {HEADER_BYTES} bytes; here are {len(data)}")
-    magic, version, zero, first, previous, made, salt = _HEADER.unpack_from(data)
+        raise Damaged(str(path), f"a segment begins with {HEADER_BYTES} bytes; here are {len(data)}")
+    magic, version, flags, first, previous, made, salt, owner = _HEADER.unpack_from(data)
     if magic != MAGIC:
-        raise StorageError(str(path), "this is not a segment of a log")
+        raise Damaged(str(path), "this is not a segment of a log")
     if version != VERSION:
         raise StorageError(str(path), f"it has version {version}; this program reads {VERSION}")
-    if zero or _CHECK.unpack_from(data, _HEADER.size)[0] != crc32(data[: _HEADER.size]):
-        raise StorageError(str(path), "the checksum of its header is wrong")
+    if flags > ENCRYPTED or _CHECK.unpack_from(data, _HEADER.size)[0] != crc32(data[: _HEADER.size]):
+        raise Damaged(str(path), "the checksum of its header is wrong")
     if path.name != file_name(first):
-        raise StorageError(str(path), f"it begins at position {first}: somebody has renamed it")
-    return Header(first, previous, made, salt)
+        raise Damaged(str(path), f"it begins at position {first}: it was renamed")
+    return Header(first, previous, made, salt, owner.hex() if any(owner) else "", bool(flags))
 
 
 def examine(path: Path, header: Header, data: bytes, stop: int | None) -> Content:
@@ -163,27 +179,28 @@ def examine(path: Path, header: Header, data: bytes, stop: int | None) -> Conten
 
     stop
         Position at which the next segment begins: all records before it must be here, and what stands
-        behind them was never acknowledged. None for the last segment, which may have a torn end.
+        behind them is no part of the log. None for the last segment, which may have a torn end.
     """
     offsets: array[int] = array("Q")
-    position, offset, torn = header.first, HEADER_BYTES, ""
+    position, offset, torn, mark = header.first, HEADER_BYTES, "", 0
     try:
         while offset < len(data) and (stop is None or position < stop):
-            offset = read_batch(header, data, position, offset, offsets)
+            behind = read_batch(header, data, position, offset, offsets)
+            mark, offset = max(mark, _BATCH.unpack_from(data, offset)[4]), behind
             position = header.first + len(offsets)
     except Flaw as flaw:
         torn = flaw.reason
         if stop is not None or not is_torn(header, data, position, offset, flaw.end):
-            raise StorageError(str(path), f"damaged: {flaw.reason}", flaw.position) from None
+            raise Damaged(str(path), flaw.reason, flaw.position) from None
         del offsets[position - header.first :]
     if stop is not None and position != stop:
-        raise StorageError(str(path), f"damaged: it ends here, and the next one begins at {stop}", position)
-    return Content(offsets, offset, torn)
+        raise Damaged(str(path), f"it ends here, and the next one begins at {stop}", position)
+    return Content(offsets, offset, torn, mark)
 
 
 def read_batch(header: Header, data: bytes, position: int, offset: int, offsets: array[int]) -> int:
     """Take in one batch; where the next one begins. Raises Flaw."""
-    found = _batch_head(header, data, offset)
+    found = batch_head(header, data, offset)
     if found is None:
         reason = "bytes are missing" if len(data) - offset < BATCH_BYTES else "a batch has a wrong checksum"
         raise Flaw(position, reason, None)
@@ -213,11 +230,11 @@ def read_batch(header: Header, data: bytes, position: int, offset: int, offsets:
     return end + len(END)
 
 
-def _batch_head(header: Header, data: bytes, offset: int) -> tuple[int, int, int] | None:
+def batch_head(header: Header, data: bytes, offset: int) -> tuple[int, int, int] | None:
     """Position, count and bytes of the batch at an offset; None if no batch begins there."""
     if len(data) - offset < BATCH_BYTES:
         return None
-    magic, first, count, size = _BATCH.unpack_from(data, offset)
+    magic, first, count, size, _ = _BATCH.unpack_from(data, offset)
     told = _CHECK.unpack_from(data, offset + _BATCH.size)[0]
     if magic != BATCH or told != crc32(data[offset : offset + _BATCH.size], header.salt):
         return None
@@ -225,10 +242,10 @@ def _batch_head(header: Header, data: bytes, offset: int) -> tuple[int, int, int
 
 
 def is_torn(header: Header, data: bytes, position: int, offset: int, end: int | None) -> bool:
-    """Whether a batch that is not whole can be one that was never acknowledged."""
+    """Whether a batch that is not whole can be one whose sync never ended."""
     later = data.find(BATCH, offset + 1)
     while later >= 0:
-        found = _batch_head(header, data, later)
+        found = batch_head(header, data, later)
         if found is not None and found[0] > position:
             return False  # it was begun after the one before it was on disk
         later = data.find(BATCH, later + 1)
@@ -252,6 +269,6 @@ def take(segment: Segment, data: bytes, position: int, starts: Sequence[int]) ->
         length, told = _RECORD.unpack_from(data, at - RECORD_BYTES) if at <= len(data) else (-1, 0)
         record = data[at : at + length]
         if len(record) != length or checksum(segment.header.salt, number, record) != told:
-            raise StorageError(str(segment.path), "damaged: the checksum of a record is wrong", number)
+            raise Damaged(str(segment.path), "the checksum of a record is wrong", number)
         records.append(record)
     return records

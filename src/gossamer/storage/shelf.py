@@ -15,7 +15,7 @@ from collections import OrderedDict
 from itertools import pairwise
 from pathlib import Path
 
-from gossamer.core.errors import StorageError
+from gossamer.core.errors import Damaged
 from gossamer.storage.disk import read_file, storage_error
 from gossamer.storage.segment import (
     HEADER_BYTES,
@@ -74,7 +74,9 @@ class Shelf:
                 segment = Segment(path, read_header(path, file.read(HEADER_BYTES)))
             if self.segments and segment.header.previous != self.segments[-1].first:
                 missing = file_name(segment.header.previous)
-                raise StorageError(str(path), f"the segment before it, {missing}, is missing", segment.first)
+                raise Damaged(
+                    str(path), f"the segment before it, {missing}, is missing", self.segments[-1].first
+                )
             self.segments.append(segment)
 
     def add(self, segment: Segment) -> None:
@@ -140,6 +142,47 @@ class Shelf:
                 data = data[:size]
             examine(segment.path, segment.header, data, stop)
         return end - segments[0].first
+
+    def check(self, first: int) -> bool:
+        """Check every byte of the sealed segment that begins at a position; False if it is gone."""
+        with self._lock:
+            found = [(each, behind.first) for each, behind in pairwise(self.segments) if each.first == first]
+        for segment, stop in found:
+            try:
+                examine(segment.path, segment.header, read_file(segment.path), stop)
+            except OSError as error:
+                if first >= self.begin:
+                    raise storage_error(error, segment.path, "reading") from error
+        return bool(found)
+
+    def check_newest(self, budget: int) -> list[int]:
+        """Check sealed segments, the newest first, up to so many bytes; the beginnings of the others."""
+        for first, _ in reversed(self.sealed):
+            budget -= self.size(first)
+            if budget < 0:
+                return [each for each, _ in self.sealed if each <= first]
+            self.check(first)
+        return []
+
+    def size(self, first: int) -> int:
+        """Bytes of the segment that begins at a position."""
+        with self._lock:
+            paths = [each.path for each in self.segments if each.first == first]
+        try:
+            return paths[0].stat().st_size if paths else 0
+        except OSError as error:
+            raise storage_error(error, paths[0], "reading") from error
+
+    def expired(self, before: int, size: int) -> int:
+        """The position before which segments were sealed before an instant, or lie beyond so many bytes."""
+        with self._lock:
+            segments = list(self.segments)
+        position, total = self.begin, self.size(segments[-1].first)
+        for segment, behind in reversed(list(pairwise(segments))):
+            total += self.size(segment.first)
+            if behind.header.made < before or (size and total > size):
+                return behind.first
+        return position
 
     # inside
 

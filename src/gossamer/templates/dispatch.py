@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from gossamer.core.context import BELOW, NODES, SERVER, TREE, Context
 from gossamer.core.control import on
-from gossamer.core.effect import Appended, Report
+from gossamer.core.effect import Appended, History, Report
 from gossamer.core.errors import NotAdvertised, ProtocolError
 from gossamer.core.event import Attributes, Criteria
 from gossamer.core.names import MAX_NODE_NAME, Role
@@ -334,7 +334,7 @@ class Dispatch(Template[DispatchSettings]):
     def on_report(self, ctx: Context, report: Report) -> None:
         if isinstance(report, Appended):
             self.keeping.ledger.written(ctx, report)
-        else:
+        elif isinstance(report, History):
             self.keeping.ledger.read(ctx, report, self._restore)
 
     def _restore(self, ctx: Context, boxes: dict[str, Box]) -> None:

@@ -2,49 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 from gossamer.core.context import Context
 from gossamer.core.control import on
-from gossamer.core.effect import Appended, History, Report
-from gossamer.core.errors import ProtocolError
+from gossamer.core.effect import History
 from gossamer.core.names import nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import DURABLE, Membership
-from gossamer.core.trace import STORED
-from gossamer.core.wire import decode, encode
-from gossamer.overlay.keeper import Keeper
-from gossamer.overlay.record import Record
 from gossamer.overlay.replay import (
     MAX_REPLAYED,
-    REPLAY_BYTES,
     HistoryWish,
     MoreHistory,
     Replay,
     Replayed,
     Wish,
+    answer_of,
+    parcels_of,
 )
-from gossamer.overlay.stream import UNLIMITED
-from gossamer.overlay.vault import Vault
 from gossamer.templates.multicast import on_backbone
-from gossamer.templates.total_order import TotalOrder, TotalOrderSettings
+from gossamer.templates.total_order import TotalOrder
+from gossamer.templates.voter_log import LOG, LoggedOrder, PersistentSettings, S
 
-LOG = 0
-"""The wish of this node's own log; those of subscriptions have the number of the subscription."""
-LOOK = 0
-"""The ticket of the first look at the log."""
 MAX_READS = 1024
 """Requests for history that wait for the disk."""
 
 
-class PersistentSettings(TotalOrderSettings, frozen=True):
-    """Settings of a persistent channel: those of total-order. Each seat keeps a log."""
-
-
-S = TypeVar("S", bound=PersistentSettings)
-
-
-class Persistent(TotalOrder[S]):
+class Persistent(LoggedOrder[S]):
     """Total order with a memory: the seats keep every event on disk, and replay it.
 
     What the seats know of the order is on disk before they say so, so that they are the same after any
@@ -65,108 +49,12 @@ class Persistent(TotalOrder[S]):
 
     def __init__(self, settings: S) -> None:
         super().__init__(settings)
-        self.wishes: dict[int, Wish] = {}
-        self.trouble = ""
-        """Why the log cannot be written."""
         self._live = 0
         """The number that is delivered next here; 0 before the first."""
-        self._end: int | None = None
-        """What comes next in the log of this node; None while that is not known."""
-        self._began = 0
-        """What the log held when this life began: it was delivered then, and is only history now."""
-        self._logged = 0
-        """The index up to which entries are in the log, or are none for the log."""
-        self._count = 0
-        """How many parcels had a place up to there."""
         self._paused: set[int] = set()
         """Subscriptions whose applications have no room for more of the history."""
-        self._tickets = LOOK
         self._reads: dict[int, Replay] = {}
-        self._written: int | None = None
-        """Up to which index entries are on disk, while records go there; one lot at a time."""
-        self._writing: list[tuple[int, Parcel]] = []
         self._asked = 0
-
-    def make_keeper(self) -> Keeper:
-        return Vault(self.at_hand)
-
-    def on_open(self, ctx: Context) -> None:
-        assert isinstance(self.keeper, Vault)
-        self.keeper.open(ctx, self.council)
-        super().on_open(ctx)
-        if on_backbone(ctx):
-            ctx.read(LOOK, 0, 0)
-
-    def obstacle(self, ctx: Context) -> str | None:
-        return self.trouble or super().obstacle(ctx)
-
-    # the log of a seat
-
-    def decided(self, ctx: Context) -> None:
-        self._log(ctx)
-        super().decided(ctx)
-
-    def _log(self, ctx: Context) -> None:
-        """Append what is decided and here, in its order."""
-        council, record = self.council, self.council.record
-        if record is None or not council.seated(ctx):
-            self.keeper.logged = UNLIMITED
-            return
-        if self._logged < record.base:
-            self._logged, self._count = record.base, record.number
-        # what is on its way to the disk is needed still: a node that dies has it from its record
-        self.keeper.logged = self._logged if self._written is None else self._written
-        if self._end is None or self._written is not None:
-            return
-        if self._end < self._count:
-            self._ask(ctx, LOG, self.wishes.setdefault(LOG, Wish(self._end)))
-            return
-        before, parcels = self._logged, self._due(council.decided, record)
-        self._append(ctx, before, parcels)
-        self.keeper.logged = before if parcels else self._logged
-
-    def _due(self, decided: int, record: Record) -> list[tuple[int, Parcel]]:
-        """What is decided, here and not in the log; the log has gone so far afterwards."""
-        parcels: list[tuple[int, Parcel]] = []
-        assert self._end is not None
-        while self._logged < decided:
-            index = self._logged + 1
-            if record.entry(index).source and not record.void(index, decided):
-                if self._count >= self._end + len(parcels):
-                    parcel = self.keeper.get(index)
-                    if parcel is None:
-                        break
-                    parcels.append((self._count, parcel))
-                self._count += 1
-            self._logged = index
-        return parcels
-
-    def _append(self, ctx: Context, before: int, parcels: list[tuple[int, Parcel]]) -> None:
-        if parcels:
-            assert self._end is not None
-            self._tickets += 1
-            self._written, self._writing = before, parcels
-            self._end += len(parcels)
-            ctx.append(self._tickets, [encode(parcel) for _, parcel in parcels])
-
-    def on_report(self, ctx: Context, report: Report) -> None:
-        if isinstance(report, Appended):
-            parcels, self._writing, self._written = self._writing, [], None
-            if report.error:
-                self.trouble = f"the disk of {ctx.node!r}: {report.error}"
-                self._end, self._logged = None, 0  # once it is known what the log has, from the record again
-                ctx.wake("look", 1.0)
-                return
-            self.trouble = ""
-            for place, parcel in parcels:
-                ctx.note(STORED, place, parcel.stamp.key, parcel.stamp.sequence, self.council.history[1])
-            self._log(ctx)
-        elif report.ticket == LOOK:
-            self._end = report.end
-            self._began = self._began or report.end
-            self._log(ctx)
-        else:
-            self._read(ctx, report)
 
     # history, where it is kept
 
@@ -188,40 +76,15 @@ class Persistent(TotalOrder[S]):
         if hop is not None:
             ctx.send(hop, message)
 
-    def _read(self, ctx: Context, history: History) -> None:
+    def read(self, ctx: Context, history: History) -> None:
         replay = self._reads.pop(history.ticket, None)
         if replay is None or history.error:
             return
-        frames: list[bytes] = []
-        first = following = history.position
-        size = 0
-        for frame in history.records:
-            if frames and size + len(frame) > REPLAY_BYTES:
-                break
-            following += 1
-            if not frames and replay.since and _sent(frame) < replay.since:
-                first = following
-                continue
-            frames.append(frame)
-            size += len(frame)
-        answer = Replayed(
-            replay.origin,
-            ctx.address,
-            replay.wish,
-            replay.first,
-            first,
-            tuple(frames),
-            following,
-            history.end,
-        )
+        answer = answer_of(replay, history, ctx.address)
         if replay.origin == ctx.address:
             self.replayed(ctx, answer, ctx.node)
         else:
             self._forward(ctx, replay.origin, answer)
-
-    def unconfirmed(self, ctx: Context) -> list[str]:
-        """A node that closes leaves a whole log, which others can read without the record."""
-        return super().unconfirmed(ctx) if self._written is None else [ctx.node]
 
     # history, where it is wanted
 
@@ -265,6 +128,10 @@ class Persistent(TotalOrder[S]):
         self._asked += 1
         return others[self._asked % len(others)]
 
+    def ask_log(self, ctx: Context) -> None:
+        assert self._end is not None
+        self._ask(ctx, LOG, self.wishes.setdefault(LOG, Wish(self._end)))
+
     def _ask(self, ctx: Context, number: int, wish: Wish) -> None:
         self._paused.discard(number)
         to = self._another_seat(ctx) if number == LOG else self._keeper_of_history(ctx)
@@ -285,16 +152,10 @@ class Persistent(TotalOrder[S]):
         wish = self.wishes.get(replayed.wish)
         if wish is None or wish.done or replayed.asked != wish.next:
             return
-        parcels: list[tuple[int, Parcel]] = []
-        for place, frame in enumerate(replayed.frames, replayed.first):
-            parcel = decode(frame)
-            if not isinstance(parcel, Parcel):
-                raise ProtocolError("message.frames", type(parcel).__name__, "parcels")
-            parcel.place = place
-            parcels.append((place, parcel))
+        parcels = parcels_of(replayed)
         wish.next, wish.since = replayed.following, 0 if parcels else wish.since
         if replayed.wish == LOG:
-            self._backfill(ctx, wish, parcels)
+            self.backfill(ctx, wish, replayed, parcels)
             return
         for _, parcel in parcels:
             ctx.deliver(parcel, None, to=(replayed.wish,))
@@ -304,18 +165,6 @@ class Persistent(TotalOrder[S]):
         elif replayed.following > replayed.asked:
             self._paused.add(replayed.wish)
             ctx.reply(wish.call, wish.next, more=True)
-
-    def _backfill(self, ctx: Context, wish: Wish, parcels: list[tuple[int, Parcel]]) -> None:
-        """This node got its seat late: its log begins with what the others have."""
-        if self._written is not None or self._end is None:
-            return
-        if parcels and parcels[0][0] == self._end:
-            self._append(ctx, self._logged, parcels)
-        if self._end >= self._count:
-            del self.wishes[LOG]
-            self._log(ctx)
-        else:
-            wish.next = self._end
 
     def deliver(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
         number = parcel.place or 0
@@ -334,18 +183,9 @@ class Persistent(TotalOrder[S]):
             ctx.deliver(parcel, sender, to)
 
     def on_timer(self, ctx: Context, name: str) -> None:
-        if name == "look":
-            ctx.read(LOOK, 0, 0)
-        elif name == "history":
+        if name == "history":
             for number, wish in tuple(self.wishes.items()):
                 if not wish.done and number not in self._paused:
                     self._ask(ctx, number, wish)
         else:
             super().on_timer(ctx, name)
-            if name == "council":
-                self._log(ctx)
-
-
-def _sent(frame: bytes) -> int:
-    parcel = decode(frame)
-    return parcel.header.sent if isinstance(parcel, Parcel) else 0

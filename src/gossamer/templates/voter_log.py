@@ -1,0 +1,290 @@
+"""The log of a voter: what is decided goes to disk in its order; a log that lost something is refilled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, TypeVar
+
+from msgspec import Meta
+
+from gossamer.core.context import Context
+from gossamer.core.control import on
+from gossamer.core.effect import Appended, History, Report, Stalled
+from gossamer.core.parcel import Parcel
+from gossamer.core.trace import STORED
+from gossamer.core.wire import encode
+from gossamer.overlay.councilwords import LETTERS, Letter
+from gossamer.overlay.keeper import Keeper
+from gossamer.overlay.record import Record
+from gossamer.overlay.replay import Replayed, Wish
+from gossamer.overlay.stream import UNLIMITED, Key
+from gossamer.overlay.vault import Vault
+from gossamer.templates.multicast import on_backbone
+from gossamer.templates.total_order import TotalOrder, TotalOrderSettings
+
+LOG = 0
+"""The wish of this node's own log; those of subscriptions have the number of the subscription."""
+LOOK = 0
+"""The ticket of the first look at the log."""
+RETAIN = 60.0
+"""Seconds between two looks at what may be trimmed, at most."""
+
+
+class PersistentSettings(TotalOrderSettings, frozen=True):
+    """Settings of a persistent channel: those of total-order. Each seat keeps a log.
+
+    keep_seconds, keep_bytes
+        How old a segment of the log may become, and how many bytes each seat keeps; whole segments go. 0
+        keeps everything for ever. A reader that asks for older events begins with the oldest that is there.
+    """
+
+    keep_seconds: Annotated[float, Meta(ge=0)] = 0.0
+    keep_bytes: Annotated[int, Meta(ge=0)] = 0
+
+
+S = TypeVar("S", bound=PersistentSettings)
+Places = list[tuple[int, Parcel]]
+
+
+class LoggedOrder(TotalOrder[S]):
+    """Total order whose seats keep a log.
+
+    A node looks at its log before it votes or acknowledges anything. A log that is damaged, or that lacks
+    what the record of its seat has summed up, is refilled from the other seats first; where there is no
+    other, and the record has not what was lost, the channel stays closed.
+    """
+
+    def __init__(self, settings: S) -> None:
+        super().__init__(settings)
+        self.wishes: dict[int, Wish] = {}
+        self.trouble = ""
+        """Why the log cannot be written."""
+        self._stall = ""
+        """Why small values cannot be written."""
+        self.looked = False
+        """Whether the log of this node was opened, or found damaged."""
+        self.refused = False
+        """Whether the log is damaged, and no other seat has what it lost."""
+        self._ready = False
+        """Whether this node may vote and acknowledge: its log has all that its record has summed up."""
+        self._end: int | None = None
+        """What comes next in the log of this node; None while that is not known."""
+        self._began = 0
+        """What the log held when this life began: it was delivered then, and is only history now."""
+        self._logged = 0
+        """The index up to which entries are in the log, or are none for the log."""
+        self._count = 0
+        """How many parcels had a place up to there."""
+        self._tickets = LOOK
+        self._written: int | None = None
+        """Up to which index entries are on disk, while records go there; one lot at a time."""
+        self._writing: Places = []
+        self._lagging = 0
+        """The index at which entries waited for their parcels at the last beat."""
+        self._found: dict[tuple[Key, int], Parcel] = {}
+        """Parcels that were read from the log of another seat."""
+
+    def make_keeper(self) -> Keeper:
+        return Vault(self.at_hand)
+
+    def on_open(self, ctx: Context) -> None:
+        super().on_open(ctx)
+        if on_backbone(ctx):
+            ctx.read(LOOK, 0, 0)
+        else:
+            self.looked = self._ready = True
+        if self.settings.keep_seconds or self.settings.keep_bytes:
+            ctx.wake("retain", min(self.settings.keep_seconds / 4 or RETAIN, RETAIN))
+
+    def obstacle(self, ctx: Context) -> str | None:
+        return self.trouble or self._stall or super().obstacle(ctx)
+
+    # a log that is not what it was
+
+    @on(*LETTERS)
+    def letter(self, ctx: Context, letter: Letter, sender: str) -> None:
+        """A node that does not know its own log, or has not all of it, neither votes nor acknowledges."""
+        if self._ready or letter.to != ctx.node:
+            super().letter(ctx, letter, sender)
+
+    def _begin(self, ctx: Context) -> None:
+        if self._ready:
+            super()._begin(ctx)
+
+    def _looked(self, ctx: Context, history: History) -> None:
+        """The log was opened, or not."""
+        assert isinstance(self.keeper, Vault)
+        if not self.looked:
+            self.keeper.open(ctx, self.council)  # what earlier lives left
+        record = self.council.record
+        if history.error and not history.damaged:
+            self.trouble = f"the disk of {ctx.node!r}: {history.error}"
+            ctx.wake("look", 1.0)
+        elif history.error:
+            others = record is not None and len(record.seats) > 1
+            self._ready, self._end, self._logged, self._written, self._writing = False, None, 0, None, []
+            self.trouble = f"the log of {ctx.node!r} from {history.position} on: {history.error}"
+            if others or (record is not None and history.position >= record.number):
+                ctx.repair(LOOK)
+            else:
+                self.refused = True
+        else:
+            self._end = history.end
+            self._began = self._began or history.end
+            self.keeper.numbered = history.end
+            self.trouble = "" if record is None or self._end >= record.number else self.trouble
+            self._log(ctx)
+            self._admit(ctx)
+        self.looked = True
+
+    def _admit(self, ctx: Context) -> None:
+        """Vote and acknowledge once the log has all that the record has summed up."""
+        record = self.council.record
+        if not self._ready and self._end is not None and (record is None or self._end >= record.number):
+            self._ready, self.trouble = True, ""
+            self._begin(ctx)
+
+    # the log of a seat
+
+    def decided(self, ctx: Context) -> None:
+        self._log(ctx)
+        super().decided(ctx)
+
+    def _log(self, ctx: Context) -> None:
+        """Append what is decided and here, in its order."""
+        council, record = self.council, self.council.record
+        if record is None or not council.seated(ctx):
+            self.keeper.logged = UNLIMITED
+            return
+        if self._logged < record.base:
+            self._logged, self._count = record.base, record.number
+        # what is on its way to the disk is needed still: a node that dies has it from its record
+        self.keeper.logged = self._logged if self._written is None else self._written
+        if self._end is None or self._written is not None:
+            return
+        if self._end < self._count:
+            self.ask_log(ctx)
+            return
+        before, parcels = self._logged, self._due(council.decided, record)
+        self._append(ctx, before, parcels)
+        self.keeper.logged = before if parcels else self._logged
+
+    def _due(self, decided: int, record: Record) -> Places:
+        """What is decided, here and not in the log; the log has gone so far afterwards."""
+        parcels: Places = []
+        assert self._end is not None
+        while self._logged < decided:
+            index = self._logged + 1
+            if record.entry(index).source and not record.void(index, decided):
+                if self._count >= self._end + len(parcels):
+                    parcel = self.keeper.get(index)
+                    if parcel is None:
+                        break
+                    parcels.append((self._count, parcel))
+                self._count += 1
+            self._logged = index
+        return parcels
+
+    def _append(self, ctx: Context, before: int, parcels: Places) -> None:
+        if parcels:
+            self._write(ctx, before, parcels, [encode(parcel) for _, parcel in parcels])
+
+    def _write(self, ctx: Context, before: int, parcels: Places, frames: Sequence[bytes]) -> None:
+        assert self._end is not None
+        self._tickets += 1
+        self._written, self._writing = before, parcels
+        self._end += len(frames)
+        ctx.append(self._tickets, frames)
+
+    def on_report(self, ctx: Context, report: Report) -> None:
+        if isinstance(report, Appended):
+            parcels, self._writing, self._written = self._writing, [], None
+            if report.error:
+                self.trouble = f"the disk of {ctx.node!r}: {report.error}"
+                self._end, self._logged = None, 0  # once it is known what the log has, from the record again
+                ctx.wake("look", 1.0)
+                return
+            for place, parcel in parcels:
+                ctx.note(STORED, place, parcel.stamp.key, parcel.stamp.sequence, self.council.history[1])
+            self._log(ctx)
+            self._admit(ctx)
+        elif isinstance(report, Stalled):
+            self._stall = f"the disk of {ctx.node!r}: {report.error}" if report.error else ""
+        elif report.ticket == LOOK:
+            self._looked(ctx, report)
+        else:
+            self.read(ctx, report)
+
+    def unconfirmed(self, ctx: Context) -> list[str]:
+        """A node that closes leaves a whole log, which others can read without the record."""
+        return super().unconfirmed(ctx) if self._written is None else [ctx.node]
+
+    def on_timer(self, ctx: Context, name: str) -> None:
+        if name == "look":
+            ctx.read(LOOK, 0, 0)
+        elif name == "retain":
+            if self._end is not None and not self.trouble:
+                ctx.retain(self.settings.keep_seconds, self.settings.keep_bytes)
+            ctx.wake("retain", min(self.settings.keep_seconds / 4 or RETAIN, RETAIN))
+        elif name == "council" and not self._ready:
+            ctx.wake("council", self.settings.heartbeat)  # the beat goes on when this node may vote
+            self._log(ctx)
+        else:
+            super().on_timer(ctx, name)
+            if name == "council":
+                self._log(ctx)
+                self._catch_up(ctx)
+
+    # from the logs of other seats
+
+    def ask_log(self, ctx: Context) -> None:
+        """Ask another seat for what its log has behind the end of this one."""
+
+    def read(self, ctx: Context, history: History) -> None:
+        """Records that were asked for."""
+
+    def at_hand(self, key: Key, number: int) -> Parcel | None:
+        return super().at_hand(key, number) or self._found.get((key, number))
+
+    def _catch_up(self, ctx: Context) -> None:
+        """Entries are decided, and their parcels have not come for a beat: other seats may have them in their
+        logs only.
+        """
+        waits = self._end is not None and self._written is None and self._logged < self.council.decided
+        if (
+            waits
+            and self._lagging == self._logged
+            and self.council.seated(ctx)
+            and len(self.council.seats) > 1
+        ):
+            self.ask_log(ctx)
+        self._lagging = self._logged
+
+    def _gather(self, ctx: Context, parcels: Places) -> None:
+        """Take parcels of entries out of what another seat had in its log."""
+        self.wishes.pop(LOG, None)
+        self._found = {(parcel.stamp.key, parcel.stamp.sequence): parcel for _, parcel in parcels}
+        self.fetching.arrived(ctx)
+        self._found = {}
+        self._log(ctx)
+
+    def backfill(self, ctx: Context, wish: Wish, replayed: Replayed, parcels: Places) -> None:
+        """This node got its seat late, or its log was damaged: it takes what the others have."""
+        if self._written is not None or self._end is None or replayed.asked != self._end:
+            wish.next = wish.next if self._end is None else self._end
+            return
+        if self._end >= self._count:
+            self._gather(ctx, parcels)
+            return
+        if replayed.frames and replayed.first == self._end:
+            self._write(ctx, self._logged, parcels, replayed.frames)
+        elif replayed.frames:  # the others have trimmed what comes before
+            self._end = None
+            del self.wishes[LOG]
+            ctx.repair(LOOK, replayed.first)
+            return
+        if self._end >= self._count:
+            del self.wishes[LOG]
+            self._log(ctx)
+        else:
+            wish.next = self._end
