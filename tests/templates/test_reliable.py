@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.core.context import SERVER
+from gossamer.core.context import BELOW, SERVER
 from gossamer.core.errors import ConfigError
 from gossamer.core.event import Envelope, Wishes
 from gossamer.overlay.groupwords import TreeUpdate
@@ -721,3 +721,95 @@ def test_settings_out_of_range_name_their_key(settings: dict[str, Any], key: str
     with pytest.raises(ConfigError) as caught:
         Reliable.parse(settings)
     assert caught.value.key == key
+
+
+# numbers from outside
+
+
+def stranger_beside() -> tuple[FakeContext, Reliable[Any]]:
+    ctx = FakeContext("m", neighbours="a")
+    template = Reliable(ReliableSettings())
+    template.on_open(ctx)
+    template.group.update(ctx, TreeUpdate(1, 1, ("a", "m"), (0, 0), (3, 1)), "a")
+    return ctx, template
+
+
+def test_the_greatest_number_there_is_asks_for_no_more_than_a_window() -> None:
+    ctx, template = stranger_beside()
+    template.have(ctx, Have("x", 1, 1, 2**62), "a")
+    assert template.streams["x", 1].high < 2**20
+    template.on_timer(ctx, "beat")
+    asked = [message for _, message in ctx.sent() if isinstance(message, Missing)]
+    assert sum(count for each in asked for _, count in each.numbers) <= 64
+
+
+def test_a_parcel_far_beyond_the_window_is_dropped_and_the_next_one_is_delivered() -> None:
+    ctx, template = stranger_beside()
+    template.have(ctx, Have("x", 1, 1, 0), "a")
+    template.on_parcel(ctx, parcel("x", 2**62, 2**62), "a")
+    assert template.streams["x", 1].held == {}
+    template.on_parcel(ctx, parcel("x", 1, 1), "a")
+    assert [each.stamp.sequence for each in ctx.delivered()] == [1]
+
+
+def test_a_beginning_behind_the_end_makes_no_sense() -> None:
+    ctx, template = stranger_beside()
+    template.have(ctx, Have("x", 1, 2**62, 5), "a")
+    assert template.streams["x", 1].next == 0
+
+
+# sources that move and leave
+
+
+def test_a_server_tells_its_client_what_it_has_and_answers_for_it_when_the_client_has_left() -> None:
+    net = Net(Reliable, [("b1", "b2")], below={"c": "b1"}, lossy={("b1", "b2"): LinkModel(loss=0.7)})
+    net.subscribe(["b2"])
+    net.world.run(10)
+    net.publish("c", 5, start=10.0, every=0.01)
+    net.world.run(10.1)
+    while net.at("c").unconfirmed(net.ctx("c")):
+        net.world.run(net.world.now + 0.05)
+    assert net.got["b2", "c"] != [1, 2, 3, 4, 5]
+    net.world.crash("c")
+    net.world.set("b1", BELOW, ())
+    net.world.run(60)
+    assert net.got["b2", "c"] == [1, 2, 3, 4, 5]
+    assert net.at("b1").stays(net.ctx("b1")) is False
+
+
+def test_a_stream_follows_its_source_to_another_server_and_nothing_is_missing_or_comes_twice() -> None:
+    net = Net(Reliable, pairwise(["b1", "b2", "b3"]), below={"c": "b1"})
+    net.subscribe(["b2", "b3"])
+    net.world.run(10)
+    net.publish("c", 40, start=10.0, every=0.05)
+    net.world.run(11)
+    net.world.relocate("c", "b3")
+    net.world.run(30)
+    for node in ("b2", "b3"):
+        assert net.got[node, "c"] == list(range(1, 41))
+        assert net.at(node).streams["c", 1].address == "b3/c"
+    assert not net.at("c").streams["c", 1].held
+    assert net.gaps == {}
+
+
+def test_an_old_address_never_wins_over_a_later_one() -> None:
+    ctx, template = stranger_beside()
+    template.have(ctx, Have("a/c", 1, 1, 0, False, 2), "a")
+    template.have(ctx, Have("z/c", 1, 1, 0, False, 1), "a")
+    assert template.streams["c", 1].address == "a/c"
+
+
+def test_a_reader_that_moves_gets_what_it_missed_from_the_tail_of_its_new_server() -> None:
+    net = Net(Reliable, pairwise(["b1", "b2", "b3"]), below={"c": "b2"})
+    net.subscribe(["b3", "c"])
+    net.world.run(10)
+    net.publish("b1", 60, start=10.0, every=0.05)
+    net.world.run(11)
+    net.world.unlink("b2", "c")
+    net.world.set("b2", BELOW, ())
+    net.world.run(12.5)
+    net.world.link("b2", "c")
+    net.world.relocate("c", "b3")
+    net.world.run(30)
+    assert net.got["c", "b1"] == list(range(1, 61))
+    assert net.gaps == {}

@@ -10,10 +10,10 @@ import pytest
 
 from gossamer.core.context import Context
 from gossamer.core.effect import Missed
-from gossamer.core.errors import ConfigError
+from gossamer.core.errors import ConfigError, ProtocolError
 from gossamer.core.event import Criteria, Envelope, Wishes
 from gossamer.core.parcel import Parcel
-from gossamer.overlay.councilwords import Entry, History
+from gossamer.overlay.councilwords import Entry, History, Stranger, Welcome
 from gossamer.overlay.groupwords import TreeUpdate
 from gossamer.overlay.order import MARK, Order, order_parcel
 from gossamer.overlay.streamwords import Acks, Gone, Have, Missing
@@ -456,3 +456,27 @@ def test_settings_out_of_range_name_their_key(settings: dict[str, Any], key: str
     with pytest.raises(ConfigError) as caught:
         TotalOrder.parse(settings)
     assert caught.value.key == key
+
+
+def test_a_letter_from_the_future_is_refused_and_changes_nothing() -> None:
+    member = Member()
+    before = member.template.council.history
+    for letter in (
+        Stranger("m", "x", 1, (2**63 - 1, "x"), 1),
+        Stranger("m", "x", 1, (0, "x"), 2**62),
+        Welcome("m", "x", 1, (1, "x"), 1, 2**63 - 1, 1, (), (), 0),
+    ):
+        with pytest.raises(ProtocolError):
+            member.template.letter(member.ctx, letter, "a")
+    assert member.template.council.history == before
+
+
+def test_a_client_that_only_publishes_is_acknowledged_and_its_window_moves_on() -> None:
+    net = Net(TotalOrder, [("b1", "b2"), ("b2", "b3")], {"send_window": 4}, below={"c": "b1"})
+    net.subscribe(["b3"])
+    net.world.run(10)
+    net.publish("c", 20, start=10.0, every=0.2)
+    net.world.run(40)
+    assert net.got["b3", "c"] == list(range(1, 21))
+    assert net.obstacle("c") is None
+    assert net.at("c").unconfirmed(net.ctx("c")) == []

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from gossamer.core.context import Context
+from gossamer.core.errors import ProtocolError
 from gossamer.core.names import NANOSECONDS, nanoseconds
 from gossamer.overlay.candidacy import Candidacy
 from gossamer.overlay.councilwords import (
@@ -43,6 +44,10 @@ from gossamer.overlay.rendezvous import ranking
 L = TypeVar("L", bound=Letter)
 NONE: History = (0, "")
 APART = 2**36  # more entries than one history has
+AHEAD = 86_400 * NANOSECONDS
+"""What histories and indexes, which are counted from clocks, may be ahead of the clock here."""
+TERMS = 2**20
+"""Terms that may have passed unheard."""
 
 
 class Council:
@@ -170,6 +175,16 @@ class Council:
             Lead: self._lead,
         }
         handlers[type(letter)](ctx, letter)
+
+    def check(self, ctx: Context, letter: Letter) -> None:
+        """Raise ProtocolError unless the numbers of a letter can be true; a node passes on no others."""
+        latest = ctx.now + AHEAD
+        if letter.history[0] > latest:
+            raise ProtocolError("message.history", letter.history[0], f"an instant, at most {latest}")
+        if letter.term > max(self.term, TERMS) + TERMS:
+            raise ProtocolError("message.term", letter.term, f"at most {max(self.term, TERMS) + TERMS}")
+        if isinstance(letter, Welcome | Copy) and letter.index > latest:
+            raise ProtocolError("message.index", letter.index, f"counted from an instant, at most {latest}")
 
     def _follow(self, term: int) -> None:
         """A later term has begun."""

@@ -13,7 +13,7 @@ from gossamer.core.names import nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, PROGRESS, TOTAL_ORDER
 from gossamer.core.trace import ORDERED
-from gossamer.overlay.council import NONE, Council
+from gossamer.overlay.council import AHEAD, NONE, Council
 from gossamer.overlay.councilwords import LETTERS, Entry, Fetch, Fetched, Found, Founded, Letter
 from gossamer.overlay.fetching import Fetching
 from gossamer.overlay.founding import Founding
@@ -170,6 +170,9 @@ class TotalOrder(Reliable[S]):
     def _hear(self, ctx: Context, parcel: Parcel) -> None:
         """The order goes on."""
         order = read_order(parcel)
+        if order.history[0] > ctx.now + AHEAD or order.first > ctx.now + AHEAD:
+            ctx.drop(parcel, "an order from the future")
+            return
         heard = self._heard.setdefault(parcel.stamp.key, deque())
         if order.history < self.history:
             heard.append((parcel.stamp.sequence, 0))
@@ -358,6 +361,7 @@ class TotalOrder(Reliable[S]):
 
     @on(*LETTERS)
     def letter(self, ctx: Context, letter: Letter, sender: str) -> None:
+        self.council.check(ctx, letter)
         if letter.to != ctx.node:
             self.post.send(ctx, letter)
             return
