@@ -12,6 +12,7 @@ import pytest
 from gossamer.core.context import CONTACTS, DISTANCES, NODES, TREE
 from gossamer.core.control import Control
 from gossamer.core.names import NANOSECONDS, Role
+from gossamer.core.template import Membership
 from gossamer.core.tree import Tree
 from gossamer.core.wire import encode
 from gossamer.overlay.hello import EXCHANGE_BYTES, Hello, HelloSettings, Probe, ProbeReply
@@ -280,3 +281,21 @@ def test_a_client_neither_probes_nor_answers() -> None:
     hello.on_container(ctx, CONTACTS, {"b": ()})
     hello.probed(ctx, Probe(1), "b")
     assert ctx.effects == []
+
+
+def test_a_node_whose_link_breaks_is_known_to_be_dead_within_two_seconds() -> None:
+    prober = Prober({"b": 0.01, "c": 0.01}, "a-b a-c")
+    prober.run(20)
+    assert prober.roster.live == {"a", "b", "c"}
+    prober.silent.add("b")
+    prober.hello.on_membership(prober.ctx, Membership("down", "b"))
+    prober.run(2)
+    assert prober.roster.live == {"a", "c"}
+
+
+def test_a_node_whose_link_breaks_and_that_answers_lives_on() -> None:
+    prober = Prober({"b": 0.01, "c": 0.01}, "a-b a-c")
+    prober.run(20)
+    prober.hello.on_membership(prober.ctx, Membership("down", "b"))
+    prober.run(5)
+    assert prober.roster.live == {"a", "b", "c"}

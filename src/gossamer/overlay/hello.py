@@ -11,7 +11,8 @@ so that distant nodes share what is left. No two probes are closer than a gap: t
 A node that does not answer is probed again at once, in its turn of the budget, until it answers or has been
 silent too often to believe in bad luck: ``misses ≥ ln(DOUBT) / ln(loss)``, loss being the measured share of
 unanswered probes to that node or to all, whichever is more, so that half of all items may be lost without
-declaring anybody dead by mistake.
+declaring anybody dead by mistake. A node whose link has just broken is believed to be dead after CUT misses:
+connections between living nodes seldom break, and one that is alive answers the next probe.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ from msgspec import Meta
 from gossamer.core.context import CONTACTS, DISTANCES, NODES, TREE, Context
 from gossamer.core.control import Message, on
 from gossamer.core.names import NANOSECONDS, nanoseconds
-from gossamer.core.template import Settings, Template
+from gossamer.core.template import Membership, Settings, Template
 from gossamer.overlay.roster import Roster
 
 EXCHANGE_BYTES = 74
 """The largest frames of a probe and its reply together."""
 CRITICAL, NEAR = 8, 4
 """Weights."""
+CUT = 2
+"""Unanswered probes after which a node is dead whose link has broken."""
 DOUBT = 1e-6
 """Probability of mistaking a living node for a dead one that is small enough."""
 RELENT = 60 * NANOSECONDS
@@ -87,13 +90,16 @@ class _Peer:
         When it is to be probed again, for critical and near nodes.
     spared
         Until when it is not called dead.
+    cut
+        Whether its link has broken since it last showed a sign of life.
     """
 
-    __slots__ = ("distance", "due", "loss", "misses", "sent", "since", "spared")
+    __slots__ = ("cut", "distance", "due", "loss", "misses", "sent", "since", "spared")
 
     def __init__(self, loss: float) -> None:
         self.distance = 0
         self.loss = loss
+        self.cut = False
         self.misses = self.since = self.sent = self.due = self.spared = 0
 
 
@@ -152,6 +158,18 @@ class Hello(Template[HelloSettings]):
         self._take_up(ctx)
         self._plan(ctx)
 
+    def on_membership(self, ctx: Context, membership: Membership) -> None:
+        """A broken link is a reason to probe its node at once."""
+        if (
+            membership.change == "down"
+            and membership.who in self._peers
+            and membership.who in self.roster.live
+        ):
+            peer = self._peers[membership.who]
+            peer.cut, peer.misses = True, 0
+            self._hurry(membership.who, peer, 0)
+            self._plan(ctx)
+
     @on(Probe)
     def probed(self, ctx: Context, probe: Probe, sender: str) -> None:
         if not self.roster.serves(ctx):
@@ -172,6 +190,7 @@ class Hello(Template[HelloSettings]):
             self._lose(peer, 1.0)
         self._lose(peer, 0.0)
         peer.misses = peer.spared = 0
+        peer.cut = False
         before = self._published.get(sender, 0)
         self.roster.distances[sender] = peer.distance
         if abs(peer.distance - before) * 8 > before:
@@ -229,7 +248,7 @@ class Hello(Template[HelloSettings]):
             peer.since = sent
         if name not in self.roster.live:
             return
-        if peer.misses >= _enough(max(peer.loss, self._loss)):
+        if peer.misses >= (CUT if peer.cut else _enough(max(peer.loss, self._loss))):
             if self.roster.distances.pop(name, None) is not None:
                 self._changed = True
                 peer.distance = 0
@@ -240,7 +259,7 @@ class Hello(Template[HelloSettings]):
                 peer.misses = 0
         if peer.spared > ctx.now:
             return
-        if name in self._critical or name in self.roster.nearest:
+        if peer.cut or name in self._critical or name in self.roster.nearest:
             self._hurry(name, peer, 0)
         else:
             self._queue(name, first=True)
