@@ -60,7 +60,7 @@ async def fail_over(template: str, rounds: int, states: Path | None, events: int
                 except gossamer.NoAnswer:
                     raise AssertionError(
                         f"{template}, round {number}: {published} published, {len(got)} delivered, "
-                        f"acknowledged {writer._host.acknowledged}"
+                        f"{_state(writer)}; {_state(reader)}"
                     ) from None
                 longest = max(longest, time.monotonic() - begun)
                 await until(partial(_enough, got, published), f"{len(got)} of {published} delivered")
@@ -69,6 +69,20 @@ async def fail_over(template: str, rounds: int, states: Path | None, events: int
                     cluster.start(server)
             reading.cancel()
     return {"rounds": rounds, "published": published, "longest": round(longest, 2)}
+
+
+def _state(node: gossamer.Node) -> str:
+    """What a node knows of the channel, for whoever has to find out why it stands still."""
+    host = node._running
+    instance = host.engine.instance("news")
+    template = instance.template
+    known = {key: each for key, each in template.streams.items() if key[0] == "writer"}
+    streams = [
+        f"{each.address} moves {each.moves} next {each.next} high {each.high} low {each.low} "
+        f"behind {each.behind} reached {each.reached} over {each.over} confirmed {each.confirmed}"
+        for each in known.values()
+    ]
+    return f"{node.name} at {node.peers}: {template.interests.said} {streams}"
 
 
 def _enough(got: list[int], count: int) -> bool:
