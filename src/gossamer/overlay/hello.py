@@ -381,7 +381,9 @@ class Hello(Template[HelloSettings]):
         self._open[self._nonce] = (name, ctx.now, ctx.now + worry)
         self._free = ctx.now + self._gap
         peer.sent = ctx.now
-        if name in self._critical or name in self.roster.nearest:
+        if peer.cut:
+            self._hurry(name, peer, ctx.now + worry)
+        elif name in self._critical or name in self.roster.nearest:
             self._hurry(name, peer, ctx.now + self._period(name, self._weights()[0]))
         ctx.send(name, Probe(self._nonce))
 

@@ -76,6 +76,7 @@ class Stream:
         "tail",
         "torn",
         "unsaid",
+        "untold",
         "vouched",
         "wanted",
     )
@@ -98,6 +99,8 @@ class Stream:
         """When each neighbour last moved forward, or came, or said that it itself has everything."""
         self.reached: dict[str, int] = {}
         """What each neighbour itself has, whoever lags behind it."""
+        self.untold: set[str] = set()
+        """New neighbours that hear where the stream begins once the source has said what it keeps."""
         self.expelled: set[str] = set()
         """Neighbours that nobody waits for any more."""
         self.acked: tuple[int, str] = (-1, "")

@@ -212,14 +212,23 @@ class Reliable(Sourced[S]):
             ctx.drop(parcel, "its source has gone")
 
     def _place(self, ctx: Context, key: Key, stream: Stream) -> None:
-        """Find who is behind us now, and tell those that are new where the stream begins for them."""
-        for neighbour in stream.neighbours(self.hops(ctx, self.upstream(ctx, stream)), self._time):
+        """Find the neighbours behind this node, and tell new ones where the stream begins for them.
+
+        Where more has been released here than the source was last known to have, the source is asked first:
+        a new member would begin with old events that this node still has in its tail.
+        """
+        above = self.upstream(ctx, stream)
+        new = stream.neighbours(self.hops(ctx, above), self._time)
+        if new and above is not None and stream.base < stream.low:
+            stream.untold.update(new)
+            ctx.send(above, Missing(stream.address, key[1], ()))
+            return
+        for neighbour in new:
             self._tell(ctx, key, stream, neighbour)
 
     def _tell(self, ctx: Context, key: Key, stream: Stream, neighbour: str) -> None:
         if stream.next:
-            base = self.first(ctx, stream, neighbour)
-            floor = min(base, stream.oldest) if base == stream.base else base
+            base, floor = self.first(ctx, stream, neighbour), self.oldest(ctx, stream, neighbour)
             about = (base, stream.high, stream.dead, stream.moves, floor)
             ctx.send(neighbour, Have(stream.address, key[1], *about))
 
@@ -396,6 +405,9 @@ class Reliable(Sourced[S]):
         stream.dead |= have.dead
         self.advance(ctx, stream, sender)
         stream.high = max(stream.high, min(have.high, stream.next + self._far))
+        untold, stream.untold = sorted(stream.untold.intersection(stream.behind)), set()
+        for neighbour in untold:
+            self._tell(ctx, key, stream, neighbour)
         stream.acked = (-1, "")
         self._acknowledge(ctx, [key], reminded=True)
         self._tick(ctx)
@@ -455,7 +467,7 @@ class Reliable(Sourced[S]):
             self.repaired += 1
             self.repaired_own += self.begins(ctx, stream)
             ctx.send(sender, parcel)
-        elif number < min(self.first(ctx, stream, sender), stream.oldest):
+        elif number < self.oldest(ctx, stream, sender):
             self._tell(ctx, key, stream, sender)
             return False
         elif stream.next and number < stream.next:

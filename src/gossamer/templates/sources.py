@@ -93,6 +93,11 @@ class Sourced(Multicast[S]):
         alone = node in stream.expelled or self.former(ctx, stream, node)
         return stream.low if alone else stream.base
 
+    def oldest(self, ctx: Context, stream: Stream, node: str) -> int:
+        """The oldest number that a neighbour which goes on from before can get, here or further on."""
+        first = self.first(ctx, stream, node)
+        return first if first != stream.base else min(first, stream.oldest)
+
     def whereabouts(self, stamp: Stamp) -> str:
         stream = self.streams.get(stamp.key)
         return stamp.source if stream is None else stream.address

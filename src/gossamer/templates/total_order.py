@@ -365,6 +365,8 @@ class TotalOrder(Reliable[S]):
         if letter.to != ctx.node:
             self.post.send(ctx, letter)
             return
+        if not on_backbone(ctx):
+            return  # a client is never a voter
         match letter:
             case Found():
                 self.founding.asked(ctx, letter)
