@@ -293,6 +293,17 @@ def test_a_node_whose_link_breaks_is_known_to_be_dead_within_two_seconds() -> No
     assert prober.roster.live == {"a", "c"}
 
 
+def test_a_late_sign_of_life_does_not_spare_a_node_whose_link_broke() -> None:
+    prober = Prober({"b": 0.01, "c": 0.01}, "a-b a-c")
+    prober.run(20)
+    prober.silent.add("b")
+    prober.hello.on_membership(prober.ctx, Membership("down", "b"))
+    prober.run(0.4)
+    prober.roster.hear("b", prober.ctx.now)  # its last word, by way of c
+    prober.run(3)
+    assert prober.roster.live == {"a", "c"}
+
+
 def test_a_node_whose_link_breaks_and_that_answers_lives_on() -> None:
     prober = Prober({"b": 0.01, "c": 0.01}, "a-b a-c")
     prober.run(20)

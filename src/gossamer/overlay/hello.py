@@ -36,6 +36,8 @@ CRITICAL, NEAR = 8, 4
 """Weights."""
 CUT = 2
 """Unanswered probes after which a node is dead whose link has broken."""
+ROUNDS = 3
+"""How often they are counted anew because a sign of life came by another way, perhaps a late one."""
 DOUBT = 1e-6
 """Probability of mistaking a living node for a dead one that is small enough."""
 RELENT = 60 * NANOSECONDS
@@ -91,7 +93,7 @@ class _Peer:
     spared
         Until when it is not called dead.
     cut
-        Whether its link has broken since it last showed a sign of life.
+        Rounds of probes that are left since its link broke; 0 once it has answered.
     """
 
     __slots__ = ("cut", "distance", "due", "loss", "misses", "sent", "since", "spared")
@@ -99,7 +101,7 @@ class _Peer:
     def __init__(self, loss: float) -> None:
         self.distance = 0
         self.loss = loss
-        self.cut = False
+        self.cut = 0
         self.misses = self.since = self.sent = self.due = self.spared = 0
 
 
@@ -166,7 +168,7 @@ class Hello(Template[HelloSettings]):
             and membership.who in self.roster.live
         ):
             peer = self._peers[membership.who]
-            peer.cut, peer.misses = True, 0
+            peer.cut, peer.misses = ROUNDS, 0
             self._hurry(membership.who, peer, 0)
             self._plan(ctx)
 
@@ -190,7 +192,7 @@ class Hello(Template[HelloSettings]):
             self._lose(peer, 1.0)
         self._lose(peer, 0.0)
         peer.misses = peer.spared = 0
-        peer.cut = False
+        peer.cut = 0
         before = self._published.get(sender, 0)
         self.roster.distances[sender] = peer.distance
         if abs(peer.distance - before) * 8 > before:
@@ -252,11 +254,14 @@ class Hello(Template[HelloSettings]):
             if self.roster.distances.pop(name, None) is not None:
                 self._changed = True
                 peer.distance = 0
-            if self.roster.heard(name) <= peer.since and peer.spared <= ctx.now:
+            silent = self.roster.heard(name) <= peer.since
+            if silent and peer.spared <= ctx.now:
                 self.roster.silence(name, peer.sent, direct=True)
+            peer.cut = max(0, peer.cut - 1)
             if peer.spared <= ctx.now:
-                peer.spared = ctx.now + RELENT
                 peer.misses = 0
+                if silent or not peer.cut:
+                    peer.spared = ctx.now + RELENT
         if peer.spared > ctx.now:
             return
         if peer.cut or name in self._critical or name in self.roster.nearest:
@@ -376,7 +381,7 @@ class Hello(Template[HelloSettings]):
         peer = self._known(name)
         self._nonce = (self._nonce + 1) % 2**32
         worry = min(max(4 * 2 * peer.distance, NANOSECONDS // 2), 10 * NANOSECONDS)
-        if not peer.distance:
+        if not (peer.distance or peer.cut):
             worry = 2 * NANOSECONDS
         self._open[self._nonce] = (name, ctx.now, ctx.now + worry)
         self._free = ctx.now + self._gap
