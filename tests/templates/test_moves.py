@@ -43,6 +43,10 @@ class Moving(Net):
         self.world.unsubscribe(node, CHANNEL, number)
         self.settle()
 
+    def lost(self) -> int:
+        """How many parcels were told as lost, at least."""
+        return sum(reply.value[1] for reply in self.replies if reply.value)
+
     def send(self, node: str = "A", count: int = 1) -> None:
         self.publish(node, count)
         self.settle()
@@ -246,3 +250,103 @@ def test_who_comes_before_the_disk_is_read_waits_for_it() -> None:
     assert "on disk" in str(net.obstacle("D"))
     net.come("D")
     assert net.got["D", "A"] == [1]
+
+
+# two copies, and what came while a dispatcher was down
+
+
+def cut(net: Moving, *sides: str) -> None:
+    """Dispatchers know only those on their side; all are on one again if there is one side."""
+    for side in sides:
+        for node in side:
+            net.world.set(node, NODES, dict.fromkeys(side, ()))
+            net.world.set(node, TREE, Tree(edge for edge in EDGES if set(edge) <= set(side)))
+    net.settle()
+
+
+@pytest.mark.parametrize("there", ["C", "c"])
+def test_two_copies_after_a_partition_are_merged(there: str) -> None:
+    net = Moving()
+    number = net.come("D")
+    net.send(count=2)
+    net.go("D", number, done=2)
+    cut(net, "AC", "BD")
+    net.come(there, after=2)
+    net.send("A", 3)
+    net.send("B", 2)
+    cut(net, "ABCD")
+    net.world.run(net.world.now + 60)
+    net.send("A")
+    net.send("B")
+    assert net.got[there, "A"] == [3, 4, 5, 6]
+    assert net.got[there, "B"] == [1, 2, 3]
+    assert not net.at("D").keeping.boxes
+    assert not any(reply.error for reply in net.replies)
+    assert net.lost() == 1, "nobody could know on that side what was kept on the other"
+
+
+def test_the_copy_whose_subscriber_came_last_gets_what_the_other_has() -> None:
+    net = Moving()
+    number = net.come("C")
+    cut(net, "AC", "BD")
+    there = net.come("D")
+    net.go("C", number)
+    net.send("A", 2)
+    cut(net, "ABCD")
+    net.world.run(net.world.now + 60)
+    net.send("B")
+    assert (net.got["D", "A"], net.got["D", "B"]) == ([1, 2], [1])
+    assert not net.at("C").keeping.boxes
+    net.go("D", there)
+    net.send("A")
+    net.come("B")
+    assert net.got["B", "A"][-1] == 3
+
+
+def test_what_an_older_copy_has_too_late_is_told_as_lost() -> None:
+    net = Moving(disk=True)
+    number = net.come("D")
+    net.go("D", number)
+    net.send(count=2)
+    net.world.crash("D")
+    cut(net, "ABC")
+    net.come("C")
+    net.send()
+    net.world.restart("D")
+    cut(net, "ABCD")
+    net.world.run(net.world.now + 60)
+    net.send()
+    assert net.got["C", "A"] == [3, 4], "the first two would come after what may depend on them"
+    assert net.lost() >= 2
+    assert not net.at("D").keeping.boxes
+
+
+def test_what_an_older_copy_has_comes_first_if_nothing_has_come_since() -> None:
+    net = Moving(disk=True)
+    number = net.come("D")
+    net.go("D", number)
+    net.send(count=2)
+    net.world.crash("D")
+    cut(net, "ABC")
+    net.come("C")
+    net.world.restart("D")
+    cut(net, "ABCD")
+    net.world.run(net.world.now + 60)
+    net.send()
+    assert net.got["C", "A"] == [1, 2, 3]
+
+
+def test_what_comes_while_its_dispatcher_is_down_is_told_as_a_gap() -> None:
+    net = Moving(disk=True)
+    number = net.come("D")
+    net.send()
+    net.go("D", number, done=1)
+    net.world.crash("D")
+    cut(net, "ABC")
+    net.send(count=2)
+    net.world.restart("D")
+    cut(net, "ABCD")
+    net.come("D")
+    net.send()
+    assert net.got["D", "A"][-1] == 4
+    assert net.lost() >= 1

@@ -99,7 +99,8 @@ class Box:
         self.marks: dict[Key, int] = {}
         """Per source the last parcel that came. Those of one source come in order: none up to it is new."""
         self.lost = 0
-        """Parcels that were given up before anybody had them, because there were too many."""
+        """Parcels that were given up before the subscriber had them, at least: there were too many, the
+        dispatcher was down when they came, or nothing was left of what was kept."""
         self.owner: Taker | None = None
         self.heir: Heir | None = None
         self.since = now
@@ -116,6 +117,12 @@ class Box:
         """When it was last looked for, or something of it came."""
         self.said = now
         """When it was last said that it is wanted."""
+        self.origin = self.begun = 0
+        """The place behind which it began without what was kept before, and when; 0 if nothing is missing."""
+        self.copy_of: Box | None = None
+        """The box that takes over what is found of an older copy."""
+        self.copied = False
+        """Whether an older copy was found before all of it was here."""
         self.late: list[Parcel] = []
         """What came before all of it was here."""
 
@@ -148,6 +155,22 @@ class Box:
         late, self.late = self.late, []
         for parcel in late:
             self.add(parcel)
+
+    def merge(self, copy: Box) -> list[Parcel]:
+        """Take over what an older copy has and this one never had; what comes too late to be in order.
+
+        What was sent before this box began may be what its subscriber's later events depend on.
+        """
+        fresh = self.next == self.origin + 1  # nothing has come here yet
+        late = []
+        for place in sorted(each for each in copy.parcels if each > self.origin):
+            parcel = copy.parcels[place]
+            if fresh or parcel.header.sent >= self.begun:
+                self.add(parcel)  # unless it has come here too
+            else:
+                late.append(parcel)
+        self.lost += len(late)
+        return late
 
     def shrink(self, limit: int) -> Iterator[Parcel]:
         """Give up the oldest parcels, as far as there are more than so many."""

@@ -86,9 +86,9 @@ class Following:
         return next((each.name for each in self._followed.values() if not each.here), None)
 
     def resume(self, ctx: Context, resume: Resume) -> None:
-        """The server has it."""
+        """The server has it, or has found out that more of it was lost."""
         followed = self._followed.get(resume.serial)
-        if followed is not None and not followed.here:
+        if followed is not None and (resume.lost or not followed.here):
             followed.here = True
             ctx.reply(followed.call, (resume.done, resume.lost), more=True)
 

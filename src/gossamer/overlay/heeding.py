@@ -15,6 +15,7 @@ from gossamer.overlay.movewords import (
     Done,
     Filled,
     Hosts,
+    Merge,
     More,
     Outrun,
     Resume,
@@ -53,5 +54,7 @@ def heed(ctx: Context, message: What, sender: str, keeping: Keeping, following: 
             keeping.filled(ctx, message)
         case Hosts():
             keeping.seeking.hosts(ctx, message, sender)
+        case Merge():
+            keeping.seeking.merge(ctx, message.name)
         case Ask():
             keeping.seeking.asked(ctx, sender)

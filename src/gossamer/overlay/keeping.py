@@ -61,9 +61,9 @@ class Keeping:
         self._leaving: dict[str, Box] = {}
         """Boxes that were claimed elsewhere and have not arrived there."""
 
-    def names(self) -> list[str]:
-        """Of all boxes here."""
-        return [*self.boxes]
+    def names(self) -> dict[str, int]:
+        """Of all boxes here, with the instant when the subscriber came."""
+        return {name: box.claimed for name, box in self.boxes.items()}
 
     # who is here
 
@@ -96,7 +96,9 @@ class Keeping:
         """Nobody will come back for it."""
         box = self.boxes.pop(name, None)
         if box is not None:
-            self._sought.pop(box.claim, None)
+            self._sought = {
+                claim: each for claim, each in self._sought.items() if box not in (each, each.copy_of)
+            }
             self._place.unwant(ctx, box)
             if not box.claim:
                 self.ledger.left(ctx, name)
@@ -201,6 +203,8 @@ class Keeping:
     def answer(self, ctx: Context, claim: Claim) -> bool:
         """A claim has come to where its box may be; False if it is not here."""
         box, leaving = self.boxes.get(claim.name), self._leaving.get(claim.name)
+        if claim.serial in self._sought and self._sought[claim.serial].copy_of is not None:
+            box = None  # it is another copy that is claimed
         if box is not None and not box.claim:
             if claim.since < box.claimed:  # somebody has come back here since
                 self.seeking.outrun(ctx, Outrun(claim.node, claim.serial))
@@ -283,20 +287,50 @@ class Keeping:
             else:
                 self._fill(ctx, box, filled)
 
+    def merge(self, ctx: Context, name: str) -> bool:
+        """An older copy was found of what is kept here: claim what it has, while this one goes on."""
+        box = self.boxes.get(name)
+        if box is None:
+            return False
+        box.copied = bool(box.claim)
+        if not box.claim and not any(each.copy_of is box for each in self._sought.values()):
+            box.claimed += 1  # later than the claim that brought it here, earlier than any by its subscriber
+            copy = Box(name, box.criteria, box.claimed)
+            copy.copy_of = box
+            self._claim(ctx, copy)
+        return True
+
+    def _merge(self, ctx: Context, box: Box, copy: Box, filled: Filled) -> None:
+        if filled.next:
+            box.lost += filled.lost
+            for late in box.merge(copy):
+                ctx.drop(late, GIVEN_UP)
+        self.ledger.state(ctx, box, lambda ctx: self._settle(ctx, box, filled))
+        if box.name in self.boxes:
+            self._resume(ctx, box)
+
     def _fill(self, ctx: Context, box: Box, filled: Filled) -> None:
         del self._sought[filled.serial]
+        if box.copy_of is not None:
+            self._merge(ctx, box.copy_of, box, filled)
+            return
         after = box.owner.sent if box.owner is not None else 0  # who had more than is kept anywhere
+        if not filled.next:
+            box.origin, box.begun = after, ctx.now
+            box.lost += after > 0  # nobody knows how much
         box.fill(filled.next or after + 1, filled.done, filled.lost, filled.marks)
         for old in box.shrink(self._limit):
             ctx.drop(old, GIVEN_UP)
         self.ledger.state(ctx, box, lambda ctx: self._settle(ctx, box, filled))
         if box.name in self.boxes:  # it may have been claimed by now
             self._resume(ctx, box)
+            if box.copied:
+                self.merge(ctx, box.name)
 
     def _settle(self, ctx: Context, box: Box, filled: Filled) -> None:
         """A box is here: who had it need not keep it any more, and the next claim has its turn."""
         self.more(ctx, More(ctx.node, filled.serial, filled.next), HERE)
-        self.seeking.settled(ctx, Settled(box.name, filled.serial), HERE)
+        self.seeking.settled(ctx, Settled(box.name, filled.serial, box.claimed), HERE)
 
     def open(self, ctx: Context) -> None:
         """What is kept is on disk too: read what is there."""
@@ -304,8 +338,9 @@ class Keeping:
         self.tick(ctx)
 
     def restore(self, ctx: Context, boxes: dict[str, Box]) -> None:
-        """Boxes of an earlier life."""
+        """Boxes of an earlier life: what came while this dispatcher was down is missing in them."""
         for box in boxes.values():
+            box.lost += 1
             self.boxes[box.name] = box
             self._place.want(ctx, box)
         self.tick(ctx)
@@ -314,6 +349,10 @@ class Keeping:
         """Somebody has come elsewhere since: what was claimed here need not be kept."""
         box = self._sought.get(outrun.serial)
         if box is None:
+            return
+        if box.copy_of is not None:  # the other copy is the later one, and shall claim what this one has
+            del self._sought[outrun.serial]
+            self.seeking.say(ctx, box.name)
             return
         if box.claimed > box.sought:  # somebody has come here since, too
             box.sought = box.claimed
@@ -346,6 +385,8 @@ class Keeping:
             elif box.owner is None and ctx.now - box.since >= self._absence:
                 self._give_up(ctx, box)
                 self.forget(ctx, box.name)
+        for copy in [each for each in self._sought.values() if each.copy_of is not None]:
+            self._insist(ctx, copy)
         for box in tuple(self._leaving.values()):
             if ctx.now - box.since >= self._absence:
                 self._give_up(ctx, box)

@@ -89,10 +89,11 @@ class Outrun(Message, frozen=True):
 
 
 class Settled(Message, frozen=True):
-    """Up the hierarchy: this is kept on my side, and a claim has been answered."""
+    """Up the hierarchy: this is kept on my side, since when, and a claim has been answered."""
 
     name: Name
     serial: Number
+    since: Number = 0
 
 
 class More(Message, frozen=True):
@@ -109,7 +110,7 @@ class Filled(Message, frozen=True):
     next, count
         The place that comes next, 0 if nobody keeps anything under that name; and how many parcels there are.
     lost
-        How many parcels were not kept because there were too many.
+        How many parcels were not kept, at least.
     """
 
     node: Node
@@ -121,18 +122,30 @@ class Filled(Message, frozen=True):
     marks: Marks = ()
 
 
+Hosted = tuple[Name, Number]
+"""A name, and the instant when its subscriber came there."""
+
+
 class Hosts(Message, frozen=True):
     """Up the hierarchy: these are kept on my side, and whether that, with what was said before, is all."""
 
-    names: Annotated[tuple[Name, ...], Meta(max_length=MAX_HOSTED)]
+    names: Annotated[tuple[Hosted, ...], Meta(max_length=MAX_HOSTED)]
     everything: bool = False
+
+
+class Merge(Message, frozen=True):
+    """Down the hierarchy: an older copy of this subscription was found; claim what it has."""
+
+    name: Name
 
 
 class Ask(Message, frozen=True):
     """Down the hierarchy: what is kept on your side?"""
 
 
-What = Attach | Detach | Resume | Taken | Done | Claim | Outrun | Settled | More | Filled | Hosts | Ask
+What = (
+    Attach | Detach | Resume | Taken | Done | Claim | Outrun | Settled | More | Filled | Hosts | Merge | Ask
+)
 
 
 class Passed(Message, frozen=True):

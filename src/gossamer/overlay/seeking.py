@@ -5,6 +5,9 @@ other go down to where the box is; what answers it goes back to who made it, and
 answers goes the way of the claim. A claim that is made anew has another number, so that no answer to the one
 before is taken for one to it.
 
+Two dispatchers that were cut off from each other may both keep something under one name. The first dispatcher
+that hears of both tells the later one to claim what the older one has.
+
 That nobody keeps anything under a name is said only by who has heard from all dispatchers below it what is
 kept there. So two that have not found each other yet, or do not agree who is above, do not both begin anew.
 """
@@ -15,7 +18,18 @@ from typing import Protocol
 
 from gossamer.core.context import Context
 from gossamer.core.names import nanoseconds
-from gossamer.overlay.movewords import MAX_HOSTED, Ask, Claim, Filled, Hosts, More, Outrun, Settled
+from gossamer.overlay.movewords import (
+    MAX_HOSTED,
+    Ask,
+    Claim,
+    Filled,
+    Hosted,
+    Hosts,
+    Merge,
+    More,
+    Outrun,
+    Settled,
+)
 from gossamer.overlay.turns import Place, Turns, remember, same
 
 SAY_AGAIN = 10.0
@@ -30,8 +44,11 @@ Key = tuple[str, int]
 class Boxes(Protocol):
     """What a dispatcher keeps itself."""
 
-    def names(self) -> list[str]:
-        """Of everything that is kept here, or on its way here."""
+    def names(self) -> dict[str, int]:
+        """Of everything that is kept here, or on its way here, with the instant when its subscriber came."""
+
+    def merge(self, ctx: Context, name: str) -> bool:
+        """An older copy was found of what is kept here; False if nothing is."""
 
     def answer(self, ctx: Context, claim: Claim) -> bool:
         """A claim has come to where its box may be; False if it is not here."""
@@ -50,8 +67,8 @@ class Seeking:
     def __init__(self, place: Place, here: Boxes) -> None:
         self._place = place
         self._here = here
-        self._where: dict[str, str] = {}
-        """The side on which a box is, by name."""
+        self._where: dict[str, tuple[str, int]] = {}
+        """The side on which a box is, by name, and when its subscriber came there."""
         self._came: dict[Key, str] = {}
         """Of claims that climbed by: from which side."""
         self._went: dict[Key, str] = {}
@@ -93,7 +110,7 @@ class Seeking:
     def _go_down(self, ctx: Context, claim: Claim, from_above: bool) -> None:
         if self._here.answer(ctx, claim):
             return
-        side = self._where.get(claim.name)
+        side, _ = self._where.get(claim.name, (HERE, 0))
         if side and side != self._place.above:
             remember(self._went, (claim.node, claim.serial), side)
             self._pass(ctx, claim, side)
@@ -151,7 +168,7 @@ class Seeking:
     def settled(self, ctx: Context, settled: Settled, sender: str) -> None:
         """A box is where it was claimed: all above learn on which side, and the next claim has its turn."""
         if sender:
-            remember(self._where, settled.name, sender)
+            remember(self._where, settled.name, (sender, settled.since))
         else:
             self._where.pop(settled.name, None)
         if self._place.above:
@@ -171,12 +188,17 @@ class Seeking:
         above = self._place.above
         self._heard.discard(above or HERE)
         self._told = False
-        names = [*self._here.names(), *(name for name, side in self._where.items() if side != above)]
+        below = {name: since for name, (side, since) in self._where.items() if side != above}
+        names = [*(below | self._here.names()).items()]
         for first in range(0, len(names) if above else 0, MAX_HOSTED):
             self._place.relay.send(ctx, above or "", Hosts(tuple(names[first : first + MAX_HOSTED])))
         self._tell(ctx, ())
 
-    def _tell(self, ctx: Context, names: tuple[str, ...]) -> None:
+    def say(self, ctx: Context, name: str) -> None:
+        """Those above learn anew that something is kept here: they may know of another copy."""
+        self._tell(ctx, ((name, self._here.names()[name]),))
+
+    def _tell(self, ctx: Context, names: tuple[Hosted, ...]) -> None:
         """Those above learn what is new on this side, and whether that is all."""
         everything = not self._unheard()
         if self._place.above and (names or (everything and not self._told)):
@@ -185,14 +207,32 @@ class Seeking:
 
     def hosts(self, ctx: Context, hosts: Hosts, sender: str) -> None:
         """A neighbour below has boxes on its side."""
-        known = {*self._here.names(), *self._where} if hosts.names else ()
-        new = tuple(name for name in hosts.names if name not in known)
-        for name in new:
-            remember(self._where, name, sender)
+        here = self._here.names() if hosts.names else {}
+        new: list[Hosted] = []
+        for name, since in hosts.names:
+            side, known = (HERE, here[name]) if name in here else self._where.get(name, (None, 0))
+            if side is None or side == self._place.above:
+                new.append((name, since))
+            if side in (None, sender, self._place.above):
+                remember(self._where, name, (sender, since))
+            elif known < since:
+                self._place.relay.send(ctx, sender, Merge(name))
+            else:
+                remember(self._where, name, (sender, since))
+                self._merge_at(ctx, name, side or HERE)
         if hosts.everything:
             self._heard.add(sender)
-        self._tell(ctx, new)
+        self._tell(ctx, tuple(new))
         self.go_on(ctx)
+
+    def merge(self, ctx: Context, name: str) -> None:
+        """An older copy was found of what is kept here, or below."""
+        side, _ = self._where.get(name, (HERE, 0))
+        self._merge_at(ctx, name, HERE if side == self._place.above else side)
+
+    def _merge_at(self, ctx: Context, name: str, side: str) -> None:
+        if not self._here.merge(ctx, name) and side:
+            self._place.relay.send(ctx, side, Merge(name))
 
     def ask(self, ctx: Context) -> None:
         """Claims wait for what neighbours have not said: they may have said it when they knew less."""
@@ -207,5 +247,5 @@ class Seeking:
     def lose(self, node: str) -> None:
         """A node is no neighbour any more."""
         self._heard.discard(node)
-        self._where = {name: side for name, side in self._where.items() if side != node}
+        self._where = {name: where for name, where in self._where.items() if where[0] != node}
         self._going = [(claim, to) for claim, to in self._going if to != node]

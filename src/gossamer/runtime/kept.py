@@ -29,7 +29,7 @@ def follow(host: Host, channel: str, subscription: Subscription) -> None:
         subscription.resume(done)
         if lost:
             subscription.missed += lost
-            log.warning("%r: %d parcels for %r were not kept, there were too many", channel, lost, name)
+            log.warning("%r: at least %d parcels for %r were not kept", channel, lost, name)
 
     host.follow(channel, Keep(subscription.number, name), take)
 
