@@ -9,9 +9,12 @@ import msgspec
 import pytest
 
 from gossamer.core.context import Context
+from gossamer.core.errors import ConfigError
+from gossamer.overlay.replay import HistoryWish
 from gossamer.overlay.stream import Stream
 from gossamer.overlay.streamwords import Have
 from gossamer.simulator.scenario import Result, load, run
+from gossamer.templates.persistent import Persistent
 from gossamer.templates.reliable import Reliable
 from gossamer.templates.total_order import TotalOrder
 
@@ -54,3 +57,21 @@ def test_a_stream_that_keeps_the_old_address_of_its_source_is_caught(monkeypatch
 
     monkeypatch.setattr(Reliable, "located", stays)
     assert "progress" in caught("reliable")
+
+
+def test_a_history_that_lacks_its_beginning_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Persistent.on_call
+
+    def later(self: Persistent[Any], ctx: Context, call: int, request: Any) -> None:
+        wish = HistoryWish(request.subscription, 5) if isinstance(request, HistoryWish) else request
+        asked(self, ctx, call, wish)
+
+    monkeypatch.setattr(Persistent, "on_call", later)
+    assert "progress" in caught("persistent")
+
+
+def test_a_history_that_nobody_keeps_is_refused() -> None:
+    scenario = load(PLAIN / "reliable.toml")
+    wanted = msgspec.structs.replace(scenario.subscribe[0], history=True)
+    with pytest.raises(ConfigError, match="keeps no history"):
+        run(msgspec.structs.replace(scenario, subscribe=(wanted,)), 1, traced=False)

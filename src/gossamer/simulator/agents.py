@@ -161,6 +161,8 @@ class Subscriber(Witness):
         Seconds; subscribed from join on and before leave, or until the world ends.
     stay, away
         Seconds on average that it stays, and is away, in turn between these; None lets it stay.
+    history
+        Whether it wants the history first, each time it subscribes.
     share
         Of the events that come, how many are answered with feedback, 0 to 1.
     size
@@ -179,6 +181,7 @@ class Subscriber(Witness):
         leave: float | None = None,
         stay: float | None = None,
         away: float | None = None,
+        history: bool = False,
         share: float = 0.0,
         size: int = 10,
         label: str = "",
@@ -187,6 +190,7 @@ class Subscriber(Witness):
         self._node = node
         self._channel = channel
         self._criteria = criteria or Criteria()
+        self._history = history
         self._share = share
         self._answer = b"." * size
         self._dice = world.dice(f"subscriber {label} {node} {channel}")
@@ -219,6 +223,8 @@ class Subscriber(Witness):
             return
         if self._wanted and self._subscription is None:
             self._subscription = self._world.subscribe(self._node, self._channel, self._criteria)
+            if self._history:
+                self._world.replay(self._node, self._channel, self._subscription)
         elif not self._wanted and self._subscription is not None:
             subscription, self._subscription = self._subscription, None
             self._world.unsubscribe(self._node, self._channel, subscription)

@@ -39,7 +39,7 @@ class Peers:
 class Seat:
     """A subscription: who sits there, since when, and what has come."""
 
-    __slots__ = ("_base", "_bits", "at", "criteria", "got", "group", "key", "order", "told")
+    __slots__ = ("_base", "_bits", "at", "criteria", "got", "group", "history", "key", "order", "told")
 
     def __init__(self, key: SeatKey, group: Peers, order: int, at: int) -> None:
         self.key = key
@@ -48,6 +48,8 @@ class Seat:
         self.group = group
         self.order = order
         self.got = 0
+        self.history = False
+        """Whether it wants everything that was ever published."""
         self.told = False
         """Whether it was told of a gap."""
         self._base = group.matched
@@ -57,6 +59,11 @@ class Seat:
     def missing(self) -> int:
         """How many events were published for it since it is there and have not come."""
         return self.group.matched - self._base - self.got
+
+    def has(self, source: tuple[str, int], number: int) -> bool:
+        """Whether an event came."""
+        bits = self._bits.get(source, b"")
+        return number >> 3 < len(bits) and bool(bits[number >> 3] & 1 << (number & 7))
 
     def mark(self, source: tuple[str, int], number: int) -> bool:
         """Note that an event came; whether it came before."""

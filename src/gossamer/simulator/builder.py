@@ -10,7 +10,7 @@ from gossamer.core.context import BELOW, CONTACTS, SERVER, TREE
 from gossamer.core.errors import ConfigError
 from gossamer.core.event import Criteria, Wishes, check_attributes
 from gossamer.core.names import Role, check_channel
-from gossamer.core.template import Template
+from gossamer.core.template import DURABLE, Template
 from gossamer.core.trace import Row
 from gossamer.overlay.monitor import MonitorSettings, monitor
 from gossamer.simulator import rules
@@ -193,6 +193,8 @@ class _Builder:
         after(subscribe.join, subscribe.leave, f"{key}.leave")
         if (subscribe.stay is None) != (subscribe.away is None):
             raise ConfigError("stay and away go together", key=f"{key}.stay")
+        if subscribe.history and DURABLE not in self.templates[self.channels[subscribe.channel]].promises:
+            raise ConfigError("the template of this channel keeps no history", key=f"{key}.history")
         for node in self._chosen(subscribe, key):
             Subscriber(
                 self.world,
@@ -204,6 +206,7 @@ class _Builder:
                 leave=subscribe.leave,
                 stay=subscribe.stay,
                 away=subscribe.away,
+                history=subscribe.history,
                 share=subscribe.feedback,
                 size=subscribe.feedback_size,
                 label=key,

@@ -226,6 +226,9 @@ class Ledger(Witness):
         key = (node, life, subscription)
         books.seats[key] = Seat(key, group, self._order, world.clock.now)
 
+    def replaying(self, world: World, node: str, life: int, channel: str, subscription: int) -> None:
+        self.channels[channel].seats[node, life, subscription].history = True
+
     def unsubscribed(self, world: World, node: str, life: int, channel: str, subscription: int) -> None:
         self._leave(self.channels[channel], (node, life, subscription))
 

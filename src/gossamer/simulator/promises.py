@@ -237,7 +237,8 @@ class Progress(Check):
     """When all has calmed down, what sources that live have published has reached every subscription that was
     there long enough before it, and is acknowledged; and so has all that was acknowledged to any source.
 
-    A subscription that was told of a gap counts anew from then on. One with criteria is not asked.
+    A subscription that was told of a gap counts anew from then on. One with criteria is not asked. One that
+    asked for the history has every acknowledged event from the first on.
     """
 
     promise = PROGRESS
@@ -271,6 +272,11 @@ class Progress(Check):
             due = max(tails.get(source, 0), self._acknowledged.get(source, 0))
             for seat in seats.values() if due else ():
                 since = self._since.get((seat, source[0]), seat.at) + self.patience
+                if seat.history and not seat.told and self.clock() >= since:
+                    hole = next((each for each in range(1, due + 1) if not seat.has(source, each)), 0)
+                    if hole:
+                        yield seat.key, source, hole, "delivered here, for the history was asked for"
+                    continue
                 if seat.criteria or times[due - 1] < since or self._got.get((seat, source), 0) >= due:
                     continue
                 said = "acknowledged" if due <= self._acknowledged.get(source, 0) else "published"

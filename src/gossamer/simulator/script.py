@@ -87,6 +87,8 @@ class Subscribe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stay, away
         Seconds that a subscriber stays and is away in turn between these, on average, exponentially
         distributed; both or neither.
+    history
+        Whether they want everything that was ever published, before what is published now.
     feedback, feedback_size
         Share of the events that are answered, 0 to 1, and bytes of an answer.
     """
@@ -96,6 +98,7 @@ class Subscribe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     role: Tier | None = None
     pick: Annotated[int, Meta(ge=1)] | None = None
     criteria: tuple[tuple[str, str, Plain], ...] = ()
+    history: bool = False
     join: Instant = 0.0
     over: Instant = 0.0
     leave: Instant | None = None

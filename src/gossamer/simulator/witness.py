@@ -33,6 +33,9 @@ class Witness:
     ) -> None:
         """A subscription began."""
 
+    def replaying(self, world: World, node: str, life: int, channel: str, subscription: int) -> None:
+        """A subscription wants the history."""
+
     def unsubscribed(self, world: World, node: str, life: int, channel: str, subscription: int) -> None:
         """A subscription ended."""
 

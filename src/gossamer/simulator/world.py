@@ -26,6 +26,7 @@ from gossamer.core.template import Template
 from gossamer.core.trace import Recorder
 from gossamer.core.wire import decode
 from gossamer.overlay.directory import Entry
+from gossamer.overlay.replay import HistoryWish, MoreHistory
 from gossamer.simulator import rules
 from gossamer.simulator.access import Access, Line
 from gossamer.simulator.carrier import Carrier, Tap
@@ -289,6 +290,19 @@ class World:
             witness.subscribed(self, node, host.life, channel, number, criteria)
         self._carrier.carry(host, effects)
         return number
+
+    def replay(self, node: str, channel: str, subscription: int) -> None:
+        """Have the history sent to a subscription, as fast as it comes."""
+        host, _ = self._up(node)
+        life = host.life
+        for witness in host.witnesses:
+            witness.replaying(self, node, life, channel, subscription)
+
+        def more(_: Reply) -> None:
+            if host.life == life and self.running(node):
+                self.call(node, channel, MoreHistory(subscription), lambda _: None)
+
+        self.call(node, channel, HistoryWish(subscription), more)
 
     def unsubscribe(self, node: str, channel: str, subscription: int) -> None:
         """Want no more."""
