@@ -362,3 +362,16 @@ def test_a_stream_that_stops_ends_where_it_is_complete() -> None:
     assert [each.stamp.sequence for each in stream.stop()] == [4, 5]
     assert stream.high == 2
     assert stream.missing(0, PATIENCE, 10) == []
+
+
+def test_a_tail_that_ends_before_a_gap_is_offered_to_nobody() -> None:
+    """A member was told for ever that it can get what had long been forgotten.
+
+    Replay: python benchmarks/proof.py plain/total-order --first 7 --seeds 7
+    """
+    stream = begun(high=5)
+    stream.release()
+    assert stream.oldest == 1
+    stream.begin(20)
+    assert stream.low == 20
+    assert stream.oldest == 20

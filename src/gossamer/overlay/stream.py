@@ -215,7 +215,7 @@ class Stream:
     @property
     def oldest(self) -> int:
         """The oldest number that a neighbour which goes on from before can get, here or further on."""
-        here = next(iter(self.tail), self.low)
+        here = next(iter(self.tail)) if self.low - 1 in self.tail else self.low
         return min(here, self.base, self.floor or self.base)
 
     def _retire(self, parcel: Parcel) -> None:
