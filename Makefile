@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: install run test lint bench bench-setup proof proof-compiled bench-pipeline proof-kills proof-rings proof-ringtree bench-ringtree proof-moves proof-plain proof-failover clean
+.PHONY: install run test lint bench bench-setup proof proof-fresh proof-whatif proof-compiled bench-pipeline proof-kills proof-rings proof-ringtree bench-ringtree proof-moves proof-plain proof-failover clean
 
 install: $(READY)
 
@@ -25,14 +25,23 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# All templates that have a scenario, seeds 1 to SEEDS, JOBS at a time; e.g. make proof SEEDS=3 SCENARIOS=reliable
+# Properties with fresh examples, every question of scenarios/whatif, and every other scenario as it stands with seeds 1
+# to SEEDS, JOBS at a time: days on two processors. make proof SEEDS=3 SCENARIOS=reliable proves one template.
 SEEDS ?= 20
 JOBS ?= $(shell nproc)
 SCENARIOS ?=
 PROOF ?= proof.json
 
-proof: install
-	$(BIN)/python benchmarks/proof.py $(SCENARIOS) --seeds $(SEEDS) --jobs $(JOBS) --out $(PROOF)
+proof: $(if $(SCENARIOS),,proof-fresh proof-whatif) install
+	$(BIN)/python benchmarks/proof.py $(or $(SCENARIOS),--all) --seeds $(SEEDS) --jobs $(JOBS) --out $(PROOF)
+
+# Tests of properties draw other examples each time; a failure prints how to have the same again.
+proof-fresh: install
+	HYPOTHESIS_PROFILE=fresh $(BIN)/python -m pytest -n auto -m hypothesis
+
+proof-whatif: install
+	for each in scenarios/whatif/*.toml; do \
+		$(BIN)/gossamer whatif $$each --out build/whatif/$$(basename $$each .toml) || exit 1; done
 
 # The same with a compiled copy of the package in build/, one and a half times to twice as fast; needs a C compiler.
 # Those that are compiled; ringtree runs with proof.

@@ -5,7 +5,8 @@
 runs ``scenarios/TEMPLATE.toml`` with seeds 1 to 20 for all installed templates, as many at a time as there
 are cores, seed by seed, prints a line per run and a table, and ends with 1 if a promise was broken, printing
 the command that replays it.
-``--nodes 20 --duration 900`` runs smaller and faster variants of the same scenarios.
+``--all`` runs every scenario that is shipped; ``--nodes 20 --duration 900`` runs smaller and faster variants
+of the same scenarios.
 """
 
 from __future__ import annotations
@@ -58,12 +59,19 @@ def one(path: str, seed: int, nodes: int | None, duration: float | None) -> Run:
     except Exception as caught:
         error = f"{type(caught).__name__}: {caught} {' '.join(getattr(caught, '__notes__', ()))}"
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    return Run(Path(path).stem, seed, time.process_time() - began, used, result, error)
+    return Run(name_of(Path(path)), seed, time.process_time() - began, used, result, error)
 
 
-def chosen(names: list[str]) -> list[Path]:
-    """The scenarios of these names, or of all templates that have one."""
+def chosen(names: list[str], everything: bool = False) -> list[Path]:
+    """The scenarios of these names, or of all templates that have one, or every one that is shipped."""
+    if everything:
+        return [path for path in sorted(SCENARIOS.rglob("*.toml")) if path.parent.name != "whatif"]
     return [SCENARIOS / f"{name}.toml" for name in names or sorted(templates()) if names or _has(name)]
+
+
+def name_of(path: Path) -> str:
+    """What a scenario is called on the command line."""
+    return path.relative_to(SCENARIOS).with_suffix("").as_posix()
 
 
 def _has(name: str) -> bool:
@@ -137,6 +145,7 @@ def main(arguments: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("scenario", nargs="*", help="names without .toml; all templates that have one")
+    parser.add_argument("--all", action="store_true", help="every scenario that is shipped")
     parser.add_argument("--seeds", type=int, default=20, help="runs seeds 1 to this")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--jobs", type=int, default=None, help="runs at a time; as many as there are cores")
@@ -147,9 +156,9 @@ def main(arguments: list[str] | None = None) -> int:
     runs: list[Run] = []
     with ProcessPoolExecutor(options.jobs, max_tasks_per_child=1) as pool:
         jobs = {
-            pool.submit(one, str(path), seed, options.nodes, options.duration): (path.stem, seed)
+            pool.submit(one, str(path), seed, options.nodes, options.duration): (name_of(path), seed)
             for seed in range(options.first, options.seeds + 1)
-            for path in chosen(options.scenario)
+            for path in chosen(options.scenario, options.all)
         }
         for job in as_completed(jobs):
             try:

@@ -1,4 +1,5 @@
 """Every run of the tests is the same run: hypothesis draws the same examples and never looks at a clock.
+``HYPOTHESIS_PROFILE=fresh`` draws others, and more of them; ``make proof`` does so.
 
 Spark starts with the first test that needs it, in one Java for all of them. Where tests run in several
 processes, those that need Spark are two groups with a Java each, which take about as long, and come first:
@@ -8,6 +9,7 @@ for its first audit as for the next.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -27,7 +29,15 @@ settings.register_profile(
     max_examples=100,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile("same-every-time")
+settings.register_profile(
+    "fresh",
+    deadline=None,
+    database=None,
+    max_examples=500,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same-every-time"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gossamer.core.errors import ConfigError
+from gossamer.whatif.model import simulate
 from gossamer.whatif.script import Question, load, read
 
 SCENARIOS = sorted((Path(__file__).parents[2] / "scenarios" / "whatif").glob("*.toml"))
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
-def test_every_scenario_loads(path: Path) -> None:
+def test_every_scenario_loads_and_runs_for_a_second(path: Path) -> None:
     question = load(path)
     assert question.name == path.stem
     assert question.sweep
+    short = simulate(msgspec.structs.replace(question, window=1.0), 1)
+    assert sum(short.loads) > 0
 
 
 @pytest.mark.parametrize(

@@ -251,9 +251,11 @@ class _Builder:
     def _move(self, move: Move, key: str) -> None:
         after(move.start, move.end, f"{key}.end")
         servers = [name for name in self.world.nodes if self.roles[name] is Role.BACKBONE]
-        for node in self._picked(move.nodes, move.role, move.pick, key):
-            if self.world.container(node, SERVER) not in servers:
+        below = tuple(name for name in self.world.nodes if self.world.container(name, SERVER) in servers)
+        for node in move.nodes:
+            if node in self.world.nodes and node not in below:
                 raise ConfigError(f"{node!r} does not hang below a backbone node", key=f"{key}.nodes")
+        for node in self._picked(move.nodes or below, move.role, move.pick, key):
             Mover(self.world, node, servers, every=move.every, start=move.start, end=move.end, label=key)
 
     def _roll(self, rolling: Rolling, key: str) -> None:

@@ -175,7 +175,7 @@ class Move(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Clients that change their server, at random and whenever it is down.
 
     nodes, role, pick
-        Which nodes, as for publishers; they must hang below the backbone.
+        Which nodes, as for publishers, of those that hang below a backbone node.
     every
         Seconds between two moves of a node, on average, exponentially distributed.
     start, end
