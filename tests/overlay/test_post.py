@@ -18,7 +18,7 @@ class Desk:
     def __init__(self) -> None:
         self.ctx = FakeContext("a")
         self.hop = "b"
-        self.post = Post(lambda ctx, to: to if to == "c" else self.hop, 0.5)
+        self.post = Post(lambda ctx, letter: letter.to if letter.to == "c" else self.hop, 0.5)
 
     def sent(self) -> list[tuple[str, object]]:
         sent: list[tuple[str, object]] = list(self.ctx.sent())

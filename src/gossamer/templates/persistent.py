@@ -10,6 +10,7 @@ from gossamer.core.effect import History
 from gossamer.core.names import nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import DURABLE, Membership
+from gossamer.overlay.post import Carried, Relay
 from gossamer.overlay.replay import (
     MAX_REPLAYED,
     HistoryWish,
@@ -61,7 +62,7 @@ class Persistent(LoggedOrder[S]):
     @on(Replay)
     def replay(self, ctx: Context, replay: Replay, sender: str) -> None:
         if replay.to.rpartition("/")[2] != ctx.node:
-            self._forward(ctx, replay.to, replay)
+            self.post.send(ctx, replay)
         elif self._end is not None and self.council.seated(ctx):
             if len(self._reads) < MAX_READS:
                 self._tickets += 1
@@ -69,12 +70,20 @@ class Persistent(LoggedOrder[S]):
                 ctx.read(self._tickets, replay.first, MAX_REPLAYED)
         elif self._keeper_of_history(ctx) not in (None, ctx.node):
             to = self._keeper_of_history(ctx) or ""
-            self._forward(ctx, to, Replay(to, replay.origin, replay.wish, replay.first, replay.since))
+            self.post.send(ctx, Replay(to, replay.origin, replay.wish, replay.first, replay.since))
 
-    def _forward(self, ctx: Context, to: str, message: Replay | Replayed) -> None:
-        hop = ctx.toward(to)
-        if hop is not None:
-            ctx.send(hop, message)
+    @on(Relay)
+    def relay(self, ctx: Context, relay: Relay, sender: str) -> None:
+        super().relay(ctx, relay, sender)
+        if isinstance(relay.letter, Replay):
+            self.replay(ctx, relay.letter, sender)
+        elif isinstance(relay.letter, Replayed):
+            self.replayed(ctx, relay.letter, sender)
+
+    def way(self, ctx: Context, letter: Carried) -> str | None:
+        """History also goes to clients."""
+        history = isinstance(letter, Replay | Replayed)
+        return ctx.toward(letter.to) if history else super().way(ctx, letter)
 
     def read(self, ctx: Context, history: History) -> None:
         replay = self._reads.pop(history.ticket, None)
@@ -84,7 +93,7 @@ class Persistent(LoggedOrder[S]):
         if replay.origin == ctx.address:
             self.replayed(ctx, answer, ctx.node)
         else:
-            self._forward(ctx, replay.origin, answer)
+            self.post.send(ctx, answer)
 
     # history, where it is wanted
 
@@ -142,12 +151,12 @@ class Persistent(LoggedOrder[S]):
         if to == ctx.node:
             self.replay(ctx, replay, ctx.node)
         else:
-            self._forward(ctx, to, replay)
+            self.post.send(ctx, replay)
 
     @on(Replayed)
     def replayed(self, ctx: Context, replayed: Replayed, sender: str) -> None:
         if replayed.to.rpartition("/")[2] != ctx.node:
-            self._forward(ctx, replayed.to, replayed)
+            self.post.send(ctx, replayed)
             return
         wish = self.wishes.get(replayed.wish)
         if wish is None or wish.done or replayed.asked != wish.next:

@@ -20,7 +20,7 @@ from gossamer.overlay.founding import Founding
 from gossamer.overlay.grouptree import Rooted
 from gossamer.overlay.keeper import CouncilSettings, Keeper
 from gossamer.overlay.order import MARK, MAX_PLACES, Order, order_parcel, read_order
-from gossamer.overlay.post import Post, Relay, Relayed
+from gossamer.overlay.post import Carried, Post, Relay, Relayed
 from gossamer.overlay.stream import Key, Stream
 from gossamer.templates.multicast import on_backbone
 from gossamer.templates.reliable import Reliable
@@ -70,7 +70,7 @@ class TotalOrder(Reliable[S]):
 
     def __init__(self, settings: S) -> None:
         super().__init__(settings)
-        self.post = Post(self.group.way, settings.repair)
+        self.post = Post(self.way, settings.repair)
         self.keeper = self.make_keeper()
         self.council = Council(
             CouncilSettings(settings.seats, settings.repair, settings.heartbeat, settings.patience),
@@ -402,7 +402,12 @@ class TotalOrder(Reliable[S]):
     @on(Relay)
     def relay(self, ctx: Context, relay: Relay, sender: str) -> None:
         ctx.send(sender, Relayed(relay.number))
-        self.letter(ctx, relay.letter, sender)
+        if isinstance(relay.letter, Letter):
+            self.letter(ctx, relay.letter, sender)
+
+    def way(self, ctx: Context, letter: Carried) -> str | None:
+        """The neighbour on the way of a letter."""
+        return self.group.way(ctx, letter.to)
 
     @on(Relayed)
     def relayed(self, ctx: Context, relayed: Relayed, sender: str) -> None:
