@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: install run test lint bench bench-setup proof proof-fresh proof-whatif proof-compiled bench-pipeline proof-kills proof-rings proof-ringtree bench-ringtree proof-moves proof-plain proof-failover clean
+.PHONY: install run test lint bench bench-setup proof proof-fresh proof-whatif proof-compiled bench-pipeline proof-kills proof-rings proof-ringtree bench-ringtree proof-moves proof-plain proof-failover proof-plain-use clean
 
 install: $(READY)
 
@@ -93,6 +93,12 @@ proof-failover: ROUNDS = 50
 proof-failover: install
 	for template in reliable causal total-order persistent; do \
 		$(BIN)/python -m tests.system.failover $$template $(ROUNDS) || exit 1; done
+
+# Real processes: short-lived and lasting publishers at every pair of three nodes, 20 channels of each template, on one
+# machine and, as root, on three hosts of its own (network namespaces).
+proof-plain-use: install
+	$(BIN)/python -m tests.system.plain_use 20
+	[ "$$(id -u)" != 0 ] || $(BIN)/python -m tests.system.plain_use 20 --namespaces
 
 # 32 processes in a ringtree, 8 of them killed at once
 proof-ringtree: install
