@@ -14,16 +14,21 @@ import pytest
 
 from gossamer.catalog import templates
 from gossamer.core.context import BELOW, CONTACTS, SERVER, TREE
-from gossamer.core.control import Control
+from gossamer.core.control import Control, Message
 from gossamer.core.effect import Deliver, Effect, Send, Wake
 from gossamer.core.engine import Engine
 from gossamer.core.errors import ProtocolError
 from gossamer.core.event import Criteria
 from gossamer.core.names import NANOSECONDS, Role, channel_id
+from gossamer.core.parcel import Parcel
 from gossamer.core.tree import Tree
 from gossamer.overlay.directory import Directory, Entry
+from gossamer.overlay.feeding import Feed
+from gossamer.overlay.groupwords import TreeUpdate
+from gossamer.overlay.items import Item
 from gossamer.overlay.monitor import MonitorSettings, monitor
 from gossamer.overlay.registry import Registry
+from gossamer.overlay.streamwords import Gone, Have, Missing
 from gossamer.testing.hostile import Stranger
 
 SECONDS = 2.0
@@ -91,9 +96,9 @@ class Node:
             self.sent += isinstance(effect, Send)
             self.delivered += isinstance(effect, Deliver)
 
-    def hear(self, sender: str, control: Control) -> None:
+    def hear(self, sender: str, item: Control | Parcel) -> None:
         with suppress(ProtocolError):
-            self.do(self.engine.receive(self.now, sender, control))
+            self.do(self.engine.receive(self.now, sender, item))
 
     def wait(self, seconds: float) -> None:
         """Let time pass, and the timers of the node with it."""
@@ -136,6 +141,11 @@ def test_hostile_numbers_cost_bounded_time_and_memory_and_a_node_goes_on(templat
                     node.hear("stranger", Control(channel_id(channel), message))
                     node.wait(0.5 if number % 20 == 0 else 0.0)
             assert tracemalloc.get_traced_memory()[0] < MEMORY, f"{channel} keeps what a stranger says"
+        for number, parcel in enumerate(stranger.parcels("news", INPUTS)):
+            with in_time(parcel):
+                node.hear("stranger", parcel)
+                node.wait(0.5 if number % 20 == 0 else 0.0)
+        assert tracemalloc.get_traced_memory()[0] < MEMORY, "parcels of a stranger are kept"
     finally:
         tracemalloc.stop()
     before = node.delivered
@@ -144,3 +154,26 @@ def test_hostile_numbers_cost_bounded_time_and_memory_and_a_node_goes_on(templat
         node.wait(10)
     if template not in BELIEVING:
         assert node.delivered > before, "an event published here no longer reaches a subscriber here"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Have("a", 2**62, 1, 1),
+        Missing("a", 2**62, ((1, 1),)),
+        Gone("a", 2**62, True),
+        TreeUpdate(2**62, 1, ("m",), (0,), (3,)),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_an_instant_that_no_clock_can_show_is_refused_before_a_handler_sees_it(message: Message) -> None:
+    node = Node("reliable")
+    with pytest.raises(ProtocolError, match="a day ahead"):
+        node.engine.receive(node.now, "a", Control(channel_id("news"), message))
+
+
+def test_a_registry_entry_with_the_greatest_counter_pins_nothing() -> None:
+    node = Node("reliable")
+    pinned = Item("colour", 2**63 - 1, "stranger", b"black")
+    with pytest.raises(ProtocolError, match=r"item\.counter"):
+        node.engine.receive(node.now, "stranger", Control(channel_id(Registry.name), Feed((pinned,))))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gossamer.core.context import BELOW, SERVER, TREE
 from gossamer.core.control import Control
 from gossamer.core.effect import Send, Store
-from gossamer.core.errors import BadName, Full, NoAnswer, Refused, TooLarge, UnknownKey
+from gossamer.core.errors import BadName, Full, NoAnswer, ProtocolError, Refused, TooLarge, UnknownKey
 from gossamer.core.names import Role, channel_id
 from gossamer.core.tree import Tree
 from gossamer.core.wire import MAX_CONTROL, decode, decode_message, encode
@@ -398,13 +398,12 @@ def test_the_late_answer_to_an_earlier_version_of_a_set_confirms_nothing() -> No
     assert [reply.value for reply in ctx.replies()] == [Item("k", 101, "c", b"mine")]
 
 
-def test_a_key_whose_versions_are_used_up_is_refused_in_words() -> None:
+def test_nobody_can_use_up_the_versions_of_a_key() -> None:
     pump = line()
     last = Control(channel_id(Registry.name), Feed((Item("k", LATEST, "x", b"v"),)))
-    pump.do("b1", pump.engines["b1"].receive(pump.now, "b2", last))
-    pump.settle()
-    with pytest.raises(Refused, match="used up"):
-        ask(pump, "b1", Set("k", b"w"))
+    with pytest.raises(ProtocolError, match=r"item\.counter"):
+        pump.engines["b1"].receive(pump.now, "b2", last)
+    assert ask(pump, "b1", Set("k", b"w")).value == b"w"
 
 
 def test_a_deleted_item_is_gone_everywhere_and_stays_gone() -> None:

@@ -13,13 +13,13 @@ from typing import Any
 
 from gossamer.core import trace
 from gossamer.core.context import LINKED, SERVER, SUBSCRIBERS, ChannelSpec, Context, Dice
-from gossamer.core.control import Control
+from gossamer.core.control import AHEAD, Control, check_instants
 from gossamer.core.effect import Deliver, DeliverFeedback, Drop, Effect, Matching, Note, Report, Room
 from gossamer.core.errors import ProtocolError, UnknownChannel, UnknownTemplate
 from gossamer.core.event import NO_ENVELOPE, Criteria, Envelope
 from gossamer.core.hold import Hold
 from gossamer.core.instance import Instance
-from gossamer.core.names import Role, channel_id, check_node
+from gossamer.core.names import MILLISECOND, Role, channel_id, check_node
 from gossamer.core.parcel import Answer, Parcel
 from gossamer.core.receipt import Notary, Receipt
 from gossamer.core.sealer import PARCEL_BYTES, Sealer
@@ -306,6 +306,9 @@ class Engine:
             self._wonder(sender, item, header.channel)
             return
         self._tracer.parcel(self.now, trace.RECEIVED, item, sender)
+        if header.stamp.incarnation * MILLISECOND > self.now + AHEAD:
+            self._drop(item, "from the future")
+            return
         expired = item.deadline is not None and self.now > item.deadline
         if expired and header.answers is not None:
             self._drop(item, "expired")
@@ -322,6 +325,7 @@ class Engine:
             self._wonder(sender, control, control.channel)
             return
         message = control.message or decode_message(control, instance.template.decoder())
+        check_instants(message, self.now)
         self._tracer.item(self.now, trace.RECEIVED, control, sender)
         instance.template.dispatch(instance.at(self.now), message, sender)
         self._compare(instance)

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from gossamer.core.context import Context
+from gossamer.core.control import AHEAD
 from gossamer.core.errors import ProtocolError
 from gossamer.core.names import NANOSECONDS, nanoseconds
 from gossamer.overlay.candidacy import Candidacy
@@ -44,8 +45,6 @@ from gossamer.overlay.rendezvous import ranking
 L = TypeVar("L", bound=Letter)
 NONE: History = (0, "")
 APART = 2**36  # more entries than one history has
-AHEAD = 86_400 * NANOSECONDS
-"""What histories and indexes, which are counted from clocks, may be ahead of the clock here."""
 TERMS = 2**20
 """Terms that may have passed unheard."""
 

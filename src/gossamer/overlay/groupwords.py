@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from gossamer.core.control import Message
+from gossamer.core.control import Instant, Message
 from gossamer.core.names import MAX_NODE_NAME
 
 MAX_MEMBERS = 20_000
@@ -26,7 +26,7 @@ class Join(Message, frozen=True):
     """
 
     number: Number
-    epoch: Number
+    epoch: Instant
     members: Annotated[tuple[tuple[Name, Mark], ...], Meta(max_length=MAX_MEMBERS)]
     target: Annotated[str, Meta(max_length=MAX_NODE_NAME)] = ""
     origin: Annotated[str, Meta(max_length=MAX_NODE_NAME)] = ""
@@ -60,7 +60,7 @@ class TreeUpdate(Message, frozen=True):
     for the members behind it, because some may be missing.
     """
 
-    epoch: Number
+    epoch: Instant
     counter: Number
     nodes: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=MAX_MEMBERS)]
     parents: Annotated[tuple[Number, ...], Meta(min_length=1, max_length=MAX_MEMBERS)]
@@ -71,5 +71,5 @@ class TreeUpdate(Message, frozen=True):
 class TreeHeard(Message, frozen=True):
     """I have this tree, or a newer one."""
 
-    epoch: Number
+    epoch: Instant
     counter: Number

@@ -16,7 +16,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from gossamer.core.errors import BadName, Full, Refused, TooLarge
+from gossamer.core.control import AHEAD
+from gossamer.core.errors import BadName, Full, ProtocolError, TooLarge
 from gossamer.core.names import MAX_CHANNEL_NAME, MAX_NODE_NAME
 
 MAX_OWN_KEY = 200
@@ -108,10 +109,17 @@ def check_value(value: Any) -> bytes:
 
 def stamped(now: int, writer: str, key: str, value: bytes | None, known: Item | None) -> Item:
     """A new version, newer than the known one."""
-    counter = max(now, known.counter + 1 if known else 0)
-    if counter > LATEST:
-        raise Refused("the registry", f"the versions of {key!r} are used up")
-    return Item(key, counter, writer, value)
+    return Item(key, max(now, known.counter + 1 if known else 0), writer, value)
+
+
+def check_version(item: Item, now: int) -> None:
+    """Raise ProtocolError if the version of an item is beyond what any clock can show: it could never be
+    replaced by a newer one.
+    """
+    claim = item.key.startswith(CHANNELS) and item.counter > LATEST // 2
+    instant = LATEST - item.counter if claim else item.counter
+    if instant > now + AHEAD:
+        raise ProtocolError("item.counter", item.counter, f"an instant, at most {now + AHEAD}")
 
 
 def batch(items: Iterable[Item]) -> tuple[Item, ...]:

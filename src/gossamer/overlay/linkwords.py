@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from gossamer.core.control import Message
+from gossamer.core.control import Life, Message
 from gossamer.core.names import MAX_NODE_NAME
 from gossamer.core.template import Settings
 from gossamer.overlay.passing import AT_ONCE, Version
@@ -43,7 +43,7 @@ class State(Message, frozen=True):
     """
 
     origin: Name
-    incarnation: Number
+    incarnation: Life
     counter: Number
     interval: Annotated[int, Meta(ge=1, le=MAX_INTERVAL)]
     addresses: Addresses

@@ -36,6 +36,7 @@ from gossamer.overlay.items import (
     check_key,
     check_prefix,
     check_value,
+    check_version,
     encode_item,
     stamped,
 )
@@ -266,6 +267,7 @@ class Registry(Template[RegistrySettings]):
 
     def _keep(self, ctx: Context, item: Item, sender: str | None) -> None:
         """Keep an item that comes from elsewhere, if it is news and there is room."""
+        check_version(item, ctx.now)
         try:
             self._shelve(ctx, item, sender)
         except Full:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from gossamer.core.control import Message
+from gossamer.core.control import Life, Message
 from gossamer.core.names import MAX_ADDRESS, MAX_NODE_NAME
 
 MAX_ASKED = 64
@@ -28,7 +28,7 @@ class Missing(Message, frozen=True):
     """One hop towards the source: these parcels have not come, as (first, how many)."""
 
     source: Address
-    incarnation: Number
+    incarnation: Life
     numbers: Annotated[tuple[tuple[Number, Number], ...], Meta(max_length=MAX_ASKED)]
 
 
@@ -39,7 +39,7 @@ class Have(Message, frozen=True):
     """
 
     source: Address
-    incarnation: Number
+    incarnation: Life
     base: Number
     high: Number
     dead: bool = False
@@ -64,5 +64,5 @@ class Gone(Message, frozen=True):
     """The source has gone; ``final`` if nobody has what you ask for, else ask who stands in for it."""
 
     source: Address
-    incarnation: Number
+    incarnation: Life
     final: bool

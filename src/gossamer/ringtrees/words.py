@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from gossamer.core.control import Message
+from gossamer.core.control import Instant, Life, Message
 from gossamer.core.names import MAX_NODE_NAME
 
 MAX_FILTERS = 64
@@ -36,11 +36,11 @@ class Register(Message, frozen=True):
         The seat that it has: who gave it, in what ring 0, and where. Zero entries: it has none.
     """
 
-    life: Number
+    life: Life
     number: Number
     wanted: Filters
     offered: Filters
-    epoch: Number = 0
+    epoch: Instant = 0
     entries: Annotated[int, Meta(ge=0, le=MAX_ENTRIES)] = 0
     slot: Number = 0
 
@@ -55,7 +55,7 @@ class Registered(Message, frozen=True):
     """
 
     number: Number
-    epoch: Number
+    epoch: Instant
     groups: Number
     settled: bool
 
@@ -81,7 +81,7 @@ class Seat(Message, frozen=True):
         The children of the neighbours that it feeds in their place.
     """
 
-    epoch: Number
+    epoch: Instant
     counter: Number
     group: Group
     entries: Annotated[int, Meta(ge=1, le=MAX_ENTRIES)]
@@ -98,21 +98,21 @@ class Seat(Message, frozen=True):
 class SeatHeard(Message, frozen=True):
     """I have that seat."""
 
-    epoch: Number
+    epoch: Instant
     counter: Number
 
 
 class Unseated(Message, frozen=True):
     """You were said to have failed, and your seat is open: ask again if you live."""
 
-    epoch: Number
+    epoch: Instant
     counter: Number
 
 
 class Missing(Message, frozen=True):
     """I have not heard for too long from who is beside me, on the seat of this epoch and counter."""
 
-    epoch: Number
+    epoch: Instant
     counter: Number
     node: Name
 
@@ -120,7 +120,7 @@ class Missing(Message, frozen=True):
 class Entries(Message, frozen=True):
     """Who takes events that meet these filters; nobody: the group is no more."""
 
-    epoch: Number
+    epoch: Instant
     counter: Number
     group: Group
     wanted: Filters
@@ -130,7 +130,7 @@ class Entries(Message, frozen=True):
 class EntriesHeard(Message, frozen=True):
     """I know these entries."""
 
-    epoch: Number
+    epoch: Instant
     counter: Number
     group: Group
 
@@ -138,20 +138,20 @@ class EntriesHeard(Message, frozen=True):
 class Beat(Message, frozen=True):
     """I live; do you? The newest service that I know of began in this epoch."""
 
-    epoch: Number
+    epoch: Instant
 
 
 class BeatHeard(Message, frozen=True):
     """I do, and the newest service that I know of began in that epoch."""
 
-    epoch: Number
+    epoch: Instant
 
 
 class Wants(Message, frozen=True):
     """In my region a group wants events that meet these filters; without filters it is no more."""
 
     region: Region
-    epoch: Number
+    epoch: Instant
     counter: Number
     group: Group
     wanted: Filters
@@ -160,6 +160,6 @@ class Wants(Message, frozen=True):
 class WantsHeard(Message, frozen=True):
     """I know what your region wants."""
 
-    epoch: Number
+    epoch: Instant
     counter: Number
     group: Group

@@ -27,7 +27,7 @@ from gossamer.core.errors import (
     NoAnswer,
 )
 from gossamer.core.event import NO_WISHES, Wishes
-from gossamer.core.names import Role, check_node
+from gossamer.core.names import MILLISECOND, Role, check_node
 from gossamer.core.template import Template
 from gossamer.core.trace import Recorder
 from gossamer.core.tree import Tree
@@ -179,7 +179,7 @@ class Node:
     # opening
 
     async def __aenter__(self) -> Node:
-        incarnation = time.time_ns() // 1_000_000
+        incarnation = time.time_ns() // MILLISECOND
         archive = self._open_archive()
         cipher = key_from(self.config.storage_key)
         state = State(self.config.state, cipher)

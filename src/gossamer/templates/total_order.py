@@ -8,12 +8,12 @@ from typing import Annotated, TypeVar
 from msgspec import Meta
 
 from gossamer.core.context import NODES, TREE, Context
-from gossamer.core.control import on
+from gossamer.core.control import AHEAD, on
 from gossamer.core.names import nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, PROGRESS, TOTAL_ORDER
 from gossamer.core.trace import ORDERED
-from gossamer.overlay.council import AHEAD, NONE, Council
+from gossamer.overlay.council import NONE, Council
 from gossamer.overlay.councilwords import LETTERS, Entry, Fetch, Fetched, Found, Founded, Letter
 from gossamer.overlay.fetching import Fetching
 from gossamer.overlay.founding import Founding

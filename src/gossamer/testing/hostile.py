@@ -14,7 +14,12 @@ import msgspec
 from msgspec import inspect
 
 from gossamer.core.control import Message
+from gossamer.core.errors import ProtocolError
+from gossamer.core.names import channel_id
+from gossamer.core.parcel import Header, Parcel, make_body
+from gossamer.core.receipt import Stamp
 from gossamer.core.template import Template
+from gossamer.core.wire import decode, encode
 
 NUMBERS = (0, 1, 2, 7, 63, 64, 65, 255, 1000, 2**20, 2**31, 2**32, 2**40, 2**53, 2**62, 2**63 - 2, 2**63 - 1)
 FRACTIONS = (0.0, 0.5, 1.0, 1e9, 1e300)
@@ -44,6 +49,22 @@ class Stranger:
             count -= 1
             yield message
 
+    def parcels(self, channel: str, count: int) -> Iterator[Parcel]:
+        """So many parcels of a channel whose stamps have hostile numbers."""
+        while count:
+            body, split = make_body((b"hostile",), ())
+            incarnation, sequence, first, events = (self.number(0, None) for _ in range(4))
+            source, proof = self._dice.choice(self._names), self._dice.randbytes(8)
+            stamp = Stamp(source, incarnation, sequence, first, events, proof)
+            header = Header(channel_id(channel), stamp, self.number(0, None), split)
+            try:
+                parcel = decode(encode(Parcel(header, body)))
+            except (ProtocolError, ValueError, OverflowError):
+                continue  # the wire refuses it: such a frame never reaches a template
+            assert isinstance(parcel, Parcel)
+            count -= 1
+            yield parcel
+
     def number(self, least: float | None, most: float | None) -> int:
         """A whole number within limits, seldom a harmless one."""
         low, high = int(least or 0), int(most if most is not None else 2**63 - 1)
@@ -60,6 +81,8 @@ class Stranger:
     def _value(self, kind: Any, depth: int) -> Any:
         dice = self._dice
         match kind:
+            case inspect.Metadata():
+                return self._value(kind.type, depth)
             case inspect.StructType():
                 return self._struct(kind, depth)
             case inspect.UnionType():
