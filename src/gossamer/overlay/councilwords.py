@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from gossamer.core.control import Message
+from gossamer.core.control import Life, Message
 from gossamer.core.names import MAX_ADDRESS, MAX_NODE_NAME, last
 from gossamer.core.wire import MAX_FRAME
 
@@ -52,7 +52,7 @@ class Letter(Message, frozen=True):
 
     to: Name
     origin: Name
-    life: Number
+    life: Life
     history: History
     term: Number
 
