@@ -60,7 +60,7 @@ def verify(
     folder: Folder, storage_key: StorageKey = "", config: Config = None, as_json: Json = False
 ) -> None:
     """Read every byte; exit code 1 if anything that was synced is damaged or missing."""
-    with _opened(folder, storage_key, config) as (place, cipher):
+    with _opened(folder, storage_key, config) as (place, cipher, _):
         look = _examined(place, cipher).look
     if as_json:
         print(json.dumps(_described(look)))
@@ -81,7 +81,7 @@ def repair(
 
     Everything behind the damage goes to damaged/, no byte is deleted.
     """
-    with _opened(folder, storage_key, config) as (place, cipher):
+    with _opened(folder, storage_key, config) as (place, cipher, lock):
         found = _examined(place, cipher)
         planned = offline.plan(found)
         said = screen(stderr=as_json)
@@ -94,7 +94,7 @@ def repair(
         if not yes and not _agreed():
             screen(stderr=True).print("nothing was changed; --yes repairs it")
             raise typer.Exit(DAMAGE)
-        aside = offline.carry_out(found, planned)
+        aside = offline.carry_out(found, planned, lock)
         again = _examined(offline.place_of(Path(found.look.folder)), cipher).look
     if as_json:
         rows = [
@@ -130,7 +130,7 @@ def salvage(
     as_json: Json = False,
 ) -> None:
     """Write every record that can be read, also behind damage, to a new place; nothing in FOLDER changes."""
-    with _opened(folder, storage_key, config) as (place, cipher):
+    with _opened(folder, storage_key, config) as (place, cipher, _):
         found = _examined(place, cipher)
         counts = _salvaged(found, out)
     damaged = not found.look.whole
@@ -153,7 +153,7 @@ def dump(
     as_json: Json = False,
 ) -> None:
     """Show the records of each log: position, source, number, events and sizes."""
-    with _opened(folder, storage_key, config) as (place, cipher), _progress(sys.stdout.isatty()) as told:
+    with _opened(folder, storage_key, config) as (place, cipher, _), _progress(sys.stdout.isatty()) as told:
         for log in place.logs:
             if not as_json and len(place.logs) > 1:
                 print(f"log {log.name}")
@@ -168,15 +168,15 @@ def dump(
 
 
 @contextmanager
-def _opened(folder: Path, key: str, config: Path | None) -> Iterator[tuple[Place, Cipher | None]]:
-    """A folder that no node runs in, and its key; errors end the command with exit code 2."""
+def _opened(folder: Path, key: str, config: Path | None) -> Iterator[tuple[Place, Cipher | None, int]]:
+    """A folder that no node runs in, its key and its lock; errors end the command with exit code 2."""
     try:
         if config is not None and not key:
             key = load(config).storage_key
         cipher = key_from(key)
         place = offline.place_of(folder)
-        with offline.locked(place):
-            yield place, cipher
+        with offline.locked(place) as lock:
+            yield place, cipher, lock
     except BrokenPipeError:
         sys.stderr.close()
         raise typer.Exit(0) from None
@@ -288,9 +288,9 @@ def _explained(look: Look, planned: Plan) -> Iterator[str]:
     for each in planned.logs:
         name, (first, end) = Path(each.folder).name, each.lost
         if each.rescued:
-            yield f"{name}: {len(each.rescued)} records that only the database has are appended"
+            yield f"{name}: {len(each.rescued)} records that can be read are appended again"
         if first == end:
-            yield f"{name}: ends at {each.end}, and no record is lost"
+            yield f"{name}: no record is lost"
         elif each.refill:
             yield f"{name}: positions {first} to {end - 1} are set aside; the other voters have them"
         else:

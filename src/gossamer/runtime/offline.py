@@ -72,28 +72,28 @@ def place_of(folder: Path) -> Place:
 
 
 @contextmanager
-def locked(place: Place) -> Iterator[None]:
-    """Keep nodes from the folder meanwhile; raises StorageError if one runs in it. Creates nothing."""
-    held: list[int] = []
+def locked(place: Place) -> Iterator[int]:
+    """Keep nodes from the folder meanwhile: the descriptor that does, or -1 where there never was a node.
+
+    Raises StorageError if a node runs in it. Creates nothing.
+    """
+    folder = place.state or place.logs[0]
     try:
-        for folder in (*((place.state,) if place.state is not None else ()), *place.logs):
-            try:
-                lock = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:
-                continue  # a node makes it before anything else
-            except OSError as error:
-                raise storage_error(error, folder / LOCK, "opening") from error
-            held.append(lock)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise StorageError(
-                    str(folder), "a running node uses this folder: stop the node first"
-                ) from None
-        yield
+        lock = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield -1  # a node makes it before anything else
+        return
+    except OSError as error:
+        raise storage_error(error, folder / LOCK, "opening") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise StorageError(str(folder), "a running node uses this folder: stop the node first") from None
+    try:
+        yield lock
     finally:
-        for lock in held:
-            os.close(lock)
+        os.close(lock)
 
 
 # looking
@@ -262,7 +262,7 @@ class LogRepair(msgspec.Struct, frozen=True):
     renew
         The channel whose voter begins anew, because the log lacks what the voter has summed up.
     rescued
-        Frames that only the database has, and that follow the end of the log.
+        Records that follow the end of the log: of the batch that is damaged, or from the database.
     """
 
     folder: str
@@ -302,7 +302,7 @@ def plan(found: Found) -> Plan:
     voters = _voters(found.values)
     logs = [
         each
-        for each in (_log_plan(survey, voters.get(_channel(survey)), look) for survey in look.logs)
+        for each in (_log_plan(survey, voters.get(_channel(survey)), found) for survey in look.logs)
         if each is not None
     ]
     files = dict.fromkeys(each.file for each in look.findings)
@@ -333,38 +333,46 @@ def _channel(found: Survey) -> int:
         return -1
 
 
-def _log_plan(found: Survey, voter: tuple[str, Left] | None, look: Look) -> LogRepair | None:
+def _log_plan(log: Survey, voter: tuple[str, Left] | None, found: Found) -> LogRepair | None:
     """What becomes of one log; None if it stays as it is."""
     name, state = voter if voter is not None else ("", None)
-    alone = state is not None and len(state.seats) == 1
-    end = found.end
+    alone, lost = state is not None and len(state.seats) == 1, found.look.lost_database
+    rescued = _following(log, found.cipher) if log.damage else []
+    end = log.end + len(rescued)
     short = state is not None and state.number > end
-    following: tuple[bytes, ...] = ()
-    if state is not None and alone and not short:
-        following = tuple(frame for position, frame in state.parcels if position >= end)
-    rescued = following if look.lost_database else ()
-    if not found.damage and not rescued:
+    behind = [] if state is None or short or not alone else [each for at, each in state.parcels if at >= end]
+    if lost:
+        rescued += behind
+    if not log.damage and not rescued:
         return None
-    has = end + len(following)
-    known = max(
-        [found.known, found.seen, *(position + 1 for position, _ in (state.parcels if state else ()))]
-    )
+    has = end + len(behind)  # a database that stays gives them to the log when its node starts
+    known = max([log.known, log.seen, *(at + 1 for at, _ in (state.parcels if state is not None else ()))])
     return LogRepair(
-        found.folder,
-        end,
+        log.folder,
+        log.end,
         (has, max(has, known)),
         refill=state is not None and not alone,
-        renew=name if alone and short and not look.lost_database else "",
-        rescued=rescued,
+        renew=name if alone and short and not lost else "",
+        rescued=tuple(rescued),
     )
+
+
+def _following(log: Survey, cipher: Cipher | None) -> list[bytes]:
+    """Records without a hole behind the last whole batch: those before the damaged one in its batch."""
+    records: list[bytes] = []
+    for position, record in readable(Path(log.folder), None, cipher, log.end, log.owner or ""):
+        if position != log.end + len(records):
+            break
+        records.append(record)
+    return records
 
 
 def _taken_over(values: Mapping[str, bytes]) -> dict[str, bytes]:
     return {key: value for key, value in values.items() if not _is_voters(key)}
 
 
-def carry_out(found: Found, planned: Plan) -> list[str]:
-    """Repair a folder; the files in ``damaged/``."""
+def carry_out(found: Found, planned: Plan, lock: int) -> list[str]:
+    """Repair a folder that is locked; the files in ``damaged/``."""
     place, look = found.place, found.look
     disk = Disk()
     aside: list[str] = []
@@ -380,10 +388,9 @@ def carry_out(found: Found, planned: Plan) -> list[str]:
             if known.damage:
                 aside += cut(folder, known, known.owner or look.id)
             ends[folder.name] = (min(known.begin, each.end), each.end)
-        if place.state is not None:
-            commits = _write_database(found, planned, ends)
-            for each in planned.logs:
-                _append(found, each, commits)
+        commits = _write_database(found, planned, ends) if place.state is not None else 0
+        for each in planned.logs:
+            _append(found, each, commits, lock if place.state is None else -1)
     except OSError as error:
         raise storage_error(error, Path(look.folder), "repairing") from error
     return aside
@@ -469,11 +476,11 @@ def _new_database(
     return opened.number
 
 
-def _append(found: Found, repair: LogRepair, commits: int) -> None:
-    """Append what only the database had."""
+def _append(found: Found, repair: LogRepair, commits: int, lock: int) -> None:
+    """Append what follows the end of a log."""
     if repair.rescued:
         known = Known(found.look.id, (0, 0), lambda: commits)
-        with Log(repair.folder, known=known, cipher=found.cipher, check_bytes=0) as log:
+        with Log(repair.folder, known=known, cipher=found.cipher, check_bytes=0, lock=lock) as log:
             log.append(repair.rescued)
 
 

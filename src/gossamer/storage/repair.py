@@ -164,7 +164,7 @@ def survey(
                 found.seen = max(found.seen, flaw.position + 1, _named(header, data, offset))
     if progress is not None:
         progress("", len(files), len(files))
-    if found.end < found.known and not any(each.position <= found.end for each in found.damage):
+    if found.end < found.known and not any(each.file != BOUNDS for each in found.damage):
         reason = f"the log ends here, and records up to {found.known - 1} were synced"
         found.findings.append(Finding(files[-1].name if files else folder.name, found.end, reason))
     return found
@@ -213,11 +213,16 @@ def _scan(header: Header, data: bytes) -> tuple[int, int, int, Flaw | None]:
 
 
 def readable(
-    folder: Path, progress: Progress | None = None, cipher: Cipher | None = None, first: int = 0
+    folder: Path,
+    progress: Progress | None = None,
+    cipher: Cipher | None = None,
+    first: int = 0,
+    owner: str | None = None,
 ) -> Iterator[tuple[int, bytes]]:
     """Position and bytes of every record that can be read from a position on, whatever is damaged around it.
 
-    Raises StorageError if records are encrypted and the cipher is missing or does not fit.
+    With an owner only those in segments of its folder. Raises StorageError if records are encrypted, and the
+    cipher is missing or does not fit.
     """
     files = paths(folder)
     for number, path in enumerate(files):
@@ -229,6 +234,8 @@ def readable(
         try:
             header = read_header(path, data)
         except StorageError:
+            continue
+        if owner is not None and header.owner != owner:
             continue
         if header.encrypted and cipher is None:
             raise StorageError(str(path), "it is encrypted: its storage_key is needed")
