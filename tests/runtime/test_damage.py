@@ -115,7 +115,7 @@ async def goes_on_after_a_repair(folder: Path) -> None:
     aside = {content for path, content in after.items() if path.parent.name == "damaged"}
     for path, content in before.items():
         if path.suffix == ".log" or path.name in {each["file"] for each in found["damage"]}:
-            assert content in aside or after.get(path) == content, f"{path} is gone"
+            assert content in aside or after.get(path, b"").startswith(content), f"{path} is gone"
     async with asyncio.timeout(2 * SOON), single(folder) as channel:
         await fill(channel, 1000, 1003)
         expected = [*numbers(0, kept), *numbers(1000, 1003)]
