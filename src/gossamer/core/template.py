@@ -23,7 +23,7 @@ import msgspec
 from gossamer.core.context import Context
 from gossamer.core.control import Message, handlers_of
 from gossamer.core.effect import Report
-from gossamer.core.errors import ConfigError, ProtocolError
+from gossamer.core.errors import ConfigError, ProtocolError, StorageError
 from gossamer.core.event import Attributes
 from gossamer.core.names import Role
 from gossamer.core.parcel import Parcel
@@ -159,6 +159,10 @@ class Template(Generic[S]):
 
     def obstacle(self, ctx: Context) -> str | None:
         """What publishers here have to wait for, in words; None lets them publish."""
+        return None
+
+    def failure(self, ctx: Context) -> StorageError | None:
+        """Why events that are published here are not stored now; publishers get it instead of waiting."""
         return None
 
     def blanks(self, ctx: Context) -> int:

@@ -92,7 +92,7 @@ class Host:
         self.max_event = MAX_FRAME
         self.losses = Losses(self)
         self._values = values
-        self._gates = Gates()
+        self._gates = Gates(engine.node)
         self._troubled: set[int] = set()
         self._soon: dict[Hashable, Callable[[], object]] = {}
         self._loop = asyncio.get_running_loop()
@@ -220,7 +220,7 @@ class Host:
         told = self._gates.channels if error is not None else tuple(self._troubled)
         self._troubled = set(told) if error is not None else set()
         for channel in told:
-            self._reported(channel, Stalled(str(error or "")))
+            self._reported(channel, Stalled(error))
 
     def _carry_out(self, effect: Effect, origin: Strand | None) -> None:
         """Do one thing that the engine asks for."""
@@ -300,8 +300,9 @@ class Host:
 
     def _take_report(self, channel: int, report: Report) -> None:
         effects = self.engine.report(self.now(), channel, report)
-        if isinstance(report, History) and not any(isinstance(each, Store) for each in effects):
-            # what is read from a log is on disk: reading goes on while small values cannot be written
+        if isinstance(report, History | Stalled) and not any(isinstance(each, Store) for each in effects):
+            # what is read from a log is on disk: reading goes on while small values cannot be written, and
+            # that they cannot is told at once
             for effect in effects:
                 self._carry_out(effect, None)
             return

@@ -75,7 +75,7 @@ class Database:
         except sqlite3.Error as error:
             raise _error(error, path, "opening") from error
         try:
-            self._prepare()
+            self._prepare(new)
             if new:
                 self._create()
             else:
@@ -142,11 +142,11 @@ class Database:
 
     # inside
 
-    def _prepare(self) -> None:
+    def _prepare(self, new: bool) -> None:
         for pragma in (
             "locking_mode = EXCLUSIVE",  # before the first use of the WAL: no shared memory is needed
             "cell_size_check = ON",
-            "auto_vacuum = INCREMENTAL",
+            *(["auto_vacuum = INCREMENTAL"] if new else []),  # it writes, and a full disk can still be read
             "journal_mode = WAL",
             "synchronous = FULL",
         ):

@@ -62,7 +62,7 @@ class Persistent(LoggedOrder[S]):
     def replay(self, ctx: Context, replay: Replay, sender: str) -> None:
         if replay.to.rpartition("/")[2] != ctx.node:
             self._forward(ctx, replay.to, replay)
-        elif self._end is not None and self.council.seated(ctx):
+        elif self.reads and self.council.seated(ctx):
             if len(self._reads) < MAX_READS:
                 self._tickets += 1
                 self._reads[self._tickets] = replay
@@ -109,7 +109,7 @@ class Persistent(LoggedOrder[S]):
 
     def _keeper_of_history(self, ctx: Context) -> str | None:
         """Somebody who has the log, or knows who has."""
-        if self.council.seated(ctx) and self._end is not None and LOG not in self.wishes:
+        if self.council.seated(ctx) and self.reads and LOG not in self.wishes:
             return ctx.node
         if not on_backbone(ctx):
             return ctx.server

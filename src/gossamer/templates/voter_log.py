@@ -7,16 +7,19 @@ from typing import Annotated, TypeVar
 
 from msgspec import Meta
 
-from gossamer.core.context import Context
+from gossamer.core.context import BELOW, Context
 from gossamer.core.control import on
 from gossamer.core.effect import Appended, History, Report, Stalled
+from gossamer.core.errors import Damaged, StorageError
 from gossamer.core.parcel import Parcel
 from gossamer.core.trace import STORED
 from gossamer.core.wire import encode
 from gossamer.overlay.councilwords import LETTERS, Letter
 from gossamer.overlay.keeper import Keeper
+from gossamer.overlay.order import MARK
 from gossamer.overlay.record import Record
 from gossamer.overlay.replay import Replayed, Wish
+from gossamer.overlay.storewords import Unstored, error_of, message_of, words
 from gossamer.overlay.stream import UNLIMITED, Key
 from gossamer.overlay.vault import Vault
 from gossamer.templates.multicast import on_backbone
@@ -26,6 +29,8 @@ LOG = 0
 """The wish of this node's own log; those of subscriptions have the number of the subscription."""
 LOOK = 0
 """The ticket of the first look at the log."""
+FORGET = 5.0
+"""Seconds after which what another node said of its disk holds no longer; it says it more often."""
 RETAIN = 60.0
 """Seconds between two looks at what may be trimmed, at most."""
 
@@ -59,8 +64,12 @@ class LoggedOrder(TotalOrder[S]):
         self.wishes: dict[int, Wish] = {}
         self.trouble = ""
         """Why the log cannot be written."""
-        self._stall = ""
+        self._stall: Unstored | None = None
         """Why small values cannot be written."""
+        self._unlogged: Unstored | None = None
+        """Why the last append to the log failed."""
+        self._elsewhere: Unstored | None = None
+        """Why a node that this one depends on cannot store events."""
         self.looked = False
         """Whether the log of this node was opened, or found damaged."""
         self.refused = False
@@ -97,7 +106,51 @@ class LoggedOrder(TotalOrder[S]):
             ctx.wake("retain", min(self.settings.keep_seconds / 4 or RETAIN, RETAIN))
 
     def obstacle(self, ctx: Context) -> str | None:
-        return self.trouble or self._stall or super().obstacle(ctx)
+        unstored = self._unstored
+        return self.trouble or (words(unstored) if unstored is not None else None) or super().obstacle(ctx)
+
+    # a disk that does not take more
+
+    @property
+    def _unstored(self) -> Unstored | None:
+        return self._stall or self._unlogged or self._elsewhere
+
+    def failure(self, ctx: Context) -> StorageError | None:
+        unstored = self._unstored
+        return error_of(unstored) if unstored is not None else None
+
+    @property
+    def reads(self) -> bool:
+        """Whether the log of this node can be read; a disk that takes nothing more can be."""
+        return self._end is not None or self._unlogged is not None
+
+    def _tell_sources(self, ctx: Context, sender: str = "") -> None:
+        """Tell nodes whose events wait for this one: those below, and all if this is the only voter."""
+        below, record = ctx.container(BELOW) or (), self.council.record
+        every = sender or (record is not None and record.seats == (self.council.seat(ctx),))
+        sources = (each for each in self.streams.values() if not each.node.startswith(MARK))
+        hops = {self.upstream(ctx, each) for each in sources} - {None, sender}
+        hops.update(name for name, said in self.interests.said.items() if said.publishes and name in below)
+        to = sorted(hop for hop in hops if hop is not None and (every or hop in below))
+        if to:
+            ctx.send(to, self._unstored or Unstored(ctx.node))
+
+    @on(Unstored)
+    def unstored(self, ctx: Context, unstored: Unstored, sender: str) -> None:
+        """A node cannot store what is published here, or can again."""
+        before, self._elsewhere = self._elsewhere, unstored if unstored.reason else None
+        if before is not None or self._elsewhere is not None:
+            ctx.wake("elsewhere", FORGET)
+            self._tell_sources(ctx, sender)
+
+    def confirm(self, ctx: Context, number: int) -> None:
+        self._elsewhere = None
+        super().confirm(ctx, number)
+
+    def on_parcel(self, ctx: Context, parcel: Parcel, sender: str) -> None:
+        super().on_parcel(ctx, parcel, sender)
+        if self._unstored is not None and sender in (ctx.container(BELOW) or ()):
+            ctx.send(sender, self._unstored)
 
     # a log that is not what it was
 
@@ -199,6 +252,10 @@ class LoggedOrder(TotalOrder[S]):
     def on_report(self, ctx: Context, report: Report) -> None:
         if isinstance(report, Appended):
             parcels, self._writing, self._written = self._writing, [], None
+            cause = None if isinstance(report.failure, Damaged) else report.failure
+            failed, self._unlogged = self._unlogged, message_of(ctx.node, cause)
+            if failed is not None or self._unlogged is not None:
+                self._tell_sources(ctx)
             if report.error:
                 self.trouble = f"the disk of {ctx.node!r}: {report.error}"
                 self._end, self._logged = None, 0  # once it is known what the log has, from the record again
@@ -209,7 +266,8 @@ class LoggedOrder(TotalOrder[S]):
             self._log(ctx)
             self._admit(ctx)
         elif isinstance(report, Stalled):
-            self._stall = f"the disk of {ctx.node!r}: {report.error}" if report.error else ""
+            self._stall = message_of(ctx.node, report.failure)
+            self._tell_sources(ctx)
         elif report.ticket == LOOK:
             self._looked(ctx, report)
         else:
@@ -222,6 +280,8 @@ class LoggedOrder(TotalOrder[S]):
     def on_timer(self, ctx: Context, name: str) -> None:
         if name == "look":
             ctx.read(LOOK, 0, 0)
+        elif name == "elsewhere":
+            self._elsewhere = None
         elif name == "retain":
             if self._end is not None and not self.trouble:
                 ctx.retain(self.settings.keep_seconds, self.settings.keep_bytes)
