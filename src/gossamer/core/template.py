@@ -29,6 +29,7 @@ from gossamer.core.names import Role
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Stamp
 from gossamer.core.trace import EXPIRED
+from gossamer.core.wire import Item
 
 AT_MOST_ONCE = "at-most-once"
 """No subscriber gets an event twice, nor one that was not published."""
@@ -160,6 +161,10 @@ class Template(Generic[S]):
     def obstacle(self, ctx: Context) -> str | None:
         """What publishers here have to wait for, in words; None lets them publish."""
         return None
+
+    def waits(self, ctx: Context, item: Item) -> bool:
+        """Whether an item that is to be sent depends on values that were stored and are not on disk yet."""
+        return True
 
     def failure(self, ctx: Context) -> StorageError | None:
         """Why events that are published here are not stored now; publishers get it instead of waiting."""

@@ -2,14 +2,14 @@
 
 What a template says after ``store`` may depend on the value: a vote, an acknowledgement, an append to the
 log. So everything of its channel that leaves this node or reaches an application waits until the value is
-durable; timers do not, and other channels go on. Parcels and messages of other nodes, which this one only
-passes on, and messages about members do not wait either: a node with a full disk does not cut off those
-behind it.
+durable; timers do not, and other channels go on. What the template only passes on for other nodes does not
+wait either: a node with a full disk does not cut off those behind it.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -26,17 +26,7 @@ from gossamer.core.effect import (
     Reply,
     Send,
 )
-from gossamer.core.names import last
-from gossamer.core.parcel import Parcel
 from gossamer.core.wire import Item
-from gossamer.overlay.councilwords import Letter
-from gossamer.overlay.groupwords import Join, JoinHeard, Leave, LeaveHeard, TreeHeard, TreeUpdate
-from gossamer.overlay.interest import Interest, InterestHeard
-from gossamer.overlay.order import MARK
-from gossamer.overlay.post import Relay, Relayed
-from gossamer.overlay.replay import Replay, Replayed
-from gossamer.overlay.storewords import Unstored
-from gossamer.overlay.streamwords import Missing
 
 if TYPE_CHECKING:
     from gossamer.runtime.strand import Strand
@@ -45,20 +35,6 @@ MAX_WAITING = 65_536
 """Effects of a channel that may wait; messages beyond are dropped, as a network would."""
 
 Waiting = tuple[Effect, "Strand | None"]
-_OF_THE_GROUP = (
-    Interest,
-    InterestHeard,
-    Join,
-    JoinHeard,
-    Leave,
-    LeaveHeard,
-    Missing,
-    Relayed,
-    TreeHeard,
-    TreeUpdate,
-    Unstored,
-)
-"""Messages about members and links: they depend on no value that is stored."""
 _OF_A_CHANNEL = (Deliver, DeliverFeedback, Acknowledged, Append, Missed, Repair)
 
 
@@ -77,10 +53,14 @@ class Gate:
 
 
 class Gates:
-    """The channels of one node that wait for the disk."""
+    """The channels of one node that wait for the disk.
 
-    def __init__(self, node: str) -> None:
-        self._own = (node, MARK + node)
+    waits
+        Whether an item of a channel that is to be sent depends on what the channel stores.
+    """
+
+    def __init__(self, waits: Callable[[int, Item], bool]) -> None:
+        self._waits = waits
         self._gates: dict[int, Gate] = {}
 
     @property
@@ -103,23 +83,13 @@ class Gates:
         """
         if not self._gates:
             return False
-        gate = self._gates.get(_channel(effect, stored))
-        if gate is None or (isinstance(effect, Send) and self._passes(effect.item)):
+        channel = _channel(effect, stored)
+        gate = self._gates.get(channel)
+        if gate is None or (isinstance(effect, Send) and not self._waits(channel, effect.item)):
             return False
         if len(gate.queue) < MAX_WAITING or not isinstance(effect, Send):
             gate.queue.append((gate.asked, effect, origin))
         return True
-
-    def _passes(self, item: Item) -> bool:
-        """Whether an item depends on nothing that this node stores."""
-        if isinstance(item, Parcel):
-            return item.stamp.node not in self._own
-        message = item.message
-        if isinstance(message, Relay):
-            message = message.letter
-        if isinstance(message, Letter | Replay | Replayed):
-            return last(message.origin) not in self._own
-        return isinstance(message, _OF_THE_GROUP)
 
     def open(self, channel: int, time: int) -> list[Waiting]:
         """Values of a channel are on disk: what may happen now."""

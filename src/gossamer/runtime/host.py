@@ -92,7 +92,7 @@ class Host:
         self.max_event = MAX_FRAME
         self.losses = Losses(self)
         self._values = values
-        self._gates = Gates(engine.node)
+        self._gates = Gates(engine.waits)
         self._troubled: set[int] = set()
         self._soon: dict[Hashable, Callable[[], object]] = {}
         self._loop = asyncio.get_running_loop()

@@ -11,16 +11,21 @@ from gossamer.core.context import BELOW, Context
 from gossamer.core.control import on
 from gossamer.core.effect import Appended, History, Report, Stalled
 from gossamer.core.errors import Damaged, StorageError
+from gossamer.core.names import last
 from gossamer.core.parcel import Parcel
 from gossamer.core.trace import STORED
-from gossamer.core.wire import encode
+from gossamer.core.wire import Item, encode
 from gossamer.overlay.councilwords import LETTERS, Letter
+from gossamer.overlay.groupwords import Join, JoinHeard, Leave, LeaveHeard, TreeHeard, TreeUpdate
+from gossamer.overlay.interest import Interest, InterestHeard
 from gossamer.overlay.keeper import Keeper
 from gossamer.overlay.order import MARK
+from gossamer.overlay.post import Relay, Relayed
 from gossamer.overlay.record import Record
-from gossamer.overlay.replay import Replayed, Wish
+from gossamer.overlay.replay import Replay, Replayed, Wish
 from gossamer.overlay.storewords import Unstored, error_of, message_of, words
-from gossamer.overlay.stream import UNLIMITED, Key
+from gossamer.overlay.stream import UNLIMITED, Key, Stream
+from gossamer.overlay.streamwords import Acks, Gone, Have, Missing
 from gossamer.overlay.vault import Vault
 from gossamer.templates.multicast import on_backbone
 from gossamer.templates.total_order import TotalOrder, TotalOrderSettings
@@ -46,6 +51,21 @@ class PersistentSettings(TotalOrderSettings, frozen=True):
     keep_seconds: Annotated[float, Meta(ge=0)] = 0.0
     keep_bytes: Annotated[int, Meta(ge=0)] = 0
 
+
+_OF_MEMBERS = (
+    Interest,
+    InterestHeard,
+    Join,
+    JoinHeard,
+    Leave,
+    LeaveHeard,
+    Missing,
+    Relayed,
+    TreeHeard,
+    TreeUpdate,
+    Unstored,
+)
+"""Messages about members and links, and requests: they depend on no value that is stored."""
 
 S = TypeVar("S", bound=PersistentSettings)
 Places = list[tuple[int, Parcel]]
@@ -123,6 +143,26 @@ class LoggedOrder(TotalOrder[S]):
     def reads(self) -> bool:
         """Whether the log of this node can be read; a disk that takes nothing more can be."""
         return self._end is not None or self._unlogged is not None
+
+    def waits(self, ctx: Context, item: Item) -> bool:
+        """What this node passes on for others does not wait for its disk; its own word does."""
+        own = (ctx.node, MARK + ctx.node)
+        if isinstance(item, Parcel):
+            return item.stamp.node in own
+        message = item.message.letter if isinstance(item.message, Relay) else item.message
+        match message:
+            case Letter() | Replay() | Replayed():
+                return last(message.origin) in own
+            case Have() | Gone():
+                return last(message.source) in own
+            case Acks():
+                return self._stall is None  # else it calls nothing acknowledged, see ``confirmed``
+            case _:
+                return not isinstance(message, _OF_MEMBERS)
+
+    def confirmed(self, stream: Stream, complete: int | None) -> int:
+        """While nothing can be stored, what this node believes to be acknowledged may not be on its disk."""
+        return super().confirmed(stream, complete) if self._stall is None else 0
 
     def _tell_sources(self, ctx: Context, sender: str = "") -> None:
         """Tell nodes whose events wait for this one: those below, and all if this is the only voter."""
