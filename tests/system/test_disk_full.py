@@ -83,8 +83,11 @@ async def history(address: str, last: int) -> list[int]:
     async with gossamer.connect(address) as node:
         channel = await node.channel("log")
         async with channel.subscribe(from_place=0) as events:
-            while not found or found[-1] != last:
-                found.append(number_of((await events.next(timeout=PATIENCE)).payload))
+            try:
+                while not found or found[-1] != last:
+                    found.append(number_of((await events.next(timeout=PATIENCE / 4)).payload))
+            except NoAnswer:
+                pytest.fail(f"{node.peers} has {len(found)} events, the last ones are {found[-5:]}")
     assert len(set(found)) == len(found), "nothing is there twice"
     return found
 

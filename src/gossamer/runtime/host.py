@@ -300,9 +300,8 @@ class Host:
 
     def _take_report(self, channel: int, report: Report) -> None:
         effects = self.engine.report(self.now(), channel, report)
-        if isinstance(report, History | Stalled) and not any(isinstance(each, Store) for each in effects):
-            # what is read from a log is on disk: reading goes on while small values cannot be written, and
-            # that they cannot is told at once
+        if isinstance(report, History) and not any(isinstance(each, Store) for each in effects):
+            # what is read from a log is on disk: reading goes on while small values cannot be written
             for effect in effects:
                 self._carry_out(effect, None)
             return

@@ -184,7 +184,8 @@ class LoggedOrder(TotalOrder[S]):
             self._tell_sources(ctx, sender)
 
     def confirm(self, ctx: Context, number: int) -> None:
-        self._elsewhere = None
+        if self._sent and self._sent[0][0] <= number:
+            self._elsewhere = None
         super().confirm(ctx, number)
 
     def on_parcel(self, ctx: Context, parcel: Parcel, sender: str) -> None:
@@ -308,6 +309,10 @@ class LoggedOrder(TotalOrder[S]):
         elif isinstance(report, Stalled):
             self._stall = message_of(ctx.node, report.failure)
             self._tell_sources(ctx)
+            if self._stall is None:
+                self._acknowledge(
+                    ctx, tuple(self.streams)
+                )  # what was acknowledged meanwhile, see ``confirmed``
         elif report.ticket == LOOK:
             self._looked(ctx, report)
         else:
