@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: install run test lint bench bench-setup proof proof-compiled bench-pipeline proof-kills proof-rings proof-ringtree bench-ringtree proof-moves proof-plain proof-failover clean
+.PHONY: install run test lint bench bench-setup proof proof-compiled bench-pipeline proof-kills proof-rings proof-ringtree bench-ringtree proof-moves proof-plain proof-failover proof-damage clean
 
 install: $(READY)
 
@@ -84,6 +84,10 @@ proof-failover: ROUNDS = 50
 proof-failover: install
 	for template in reliable causal total-order persistent; do \
 		$(BIN)/python -m tests.system.failover $$template $(ROUNDS) || exit 1; done
+
+# Real processes: every damage to every file of a single node, and of one voter of three; then repair.
+proof-damage: install
+	$(BIN)/python -m tests.system.damage
 
 # 32 processes in a ringtree, 8 of them killed at once
 proof-ringtree: install

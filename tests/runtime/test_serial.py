@@ -9,7 +9,7 @@ from typing import Any
 from gossamer import Channel, connect
 
 from .damages import node
-from .parties import SOON, host_of
+from .parties import SOON, host_of, take
 
 SLOW: dict[str, Any] = {"ack": 30.0, "heartbeat": 0.1, "patience": 1.0}
 """Acknowledgements that wait for their beat would take as long as this."""
@@ -44,3 +44,18 @@ async def test_a_client_of_each_of_three_nodes_waits_for_no_beat(tmp_path: Path)
                 await serial(channel, 1)
                 async with asyncio.timeout(SOON):
                     await serial(channel, COUNT)
+
+
+async def test_history_that_is_asked_for_right_after_an_acknowledgement_has_the_event(tmp_path: Path) -> None:
+    """The record may still be on its way to the log of the node that answers."""
+    async with (
+        node(tmp_path, 0) as first,
+        node(tmp_path, 1, first.addresses[0]),
+        node(tmp_path, 2, first.addresses[0]),
+        connect(first.addresses[0], name="client") as client,
+    ):
+        channel = await client.channel("log", template="persistent", settings={**SLOW, "seats": 3})
+        for count in (5, 10, 15):
+            await serial(channel, 5)
+            async with channel.subscribe(from_place=0) as events:
+                assert len(await take(events, count)) == count

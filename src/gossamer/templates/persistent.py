@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from gossamer.core.context import Context
 from gossamer.core.control import on
 from gossamer.core.effect import History
@@ -80,7 +82,9 @@ class Persistent(LoggedOrder[S]):
         replay = self._reads.pop(history.ticket, None)
         if replay is None or history.error:
             return
-        answer = answer_of(replay, history, ctx.address)
+        # what is delivered or on its way to the log belongs to the history too: a reader has to ask again
+        end = max(history.end, self._end or 0, self._live)
+        answer = answer_of(replay, msgspec.structs.replace(history, end=end), ctx.address)
         if replay.origin == ctx.address:
             self.replayed(ctx, answer, ctx.node)
         else:

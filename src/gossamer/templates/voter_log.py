@@ -23,7 +23,7 @@ from gossamer.overlay.order import MARK
 from gossamer.overlay.post import Relay, Relayed
 from gossamer.overlay.record import Record
 from gossamer.overlay.replay import Replay, Replayed, Wish
-from gossamer.overlay.storewords import Unstored, error_of, message_of, words
+from gossamer.overlay.storewords import MAX_REASON, Unstored, error_of, message_of, words
 from gossamer.overlay.stream import UNLIMITED, Key, Stream
 from gossamer.overlay.streamwords import Acks, Gone, Have, Missing
 from gossamer.overlay.vault import Vault
@@ -88,6 +88,8 @@ class LoggedOrder(TotalOrder[S]):
         """Why small values cannot be written."""
         self._unlogged: Unstored | None = None
         """Why the last append to the log failed."""
+        self._refusal: Unstored | None = None
+        """What is wrong with a log that no other seat can refill."""
         self._elsewhere: Unstored | None = None
         """Why a node that this one depends on cannot store events."""
         self.looked = False
@@ -133,7 +135,7 @@ class LoggedOrder(TotalOrder[S]):
 
     @property
     def _unstored(self) -> Unstored | None:
-        return self._stall or self._unlogged or self._elsewhere
+        return self._stall or self._unlogged or self._refusal or self._elsewhere
 
     def failure(self, ctx: Context) -> StorageError | None:
         unstored = self._unstored
@@ -222,6 +224,7 @@ class LoggedOrder(TotalOrder[S]):
                 ctx.repair(LOOK)
             else:
                 self.refused = True
+                self._refusal = Unstored(ctx.node, f"log of {ctx.channel!r}", history.error[:MAX_REASON])
         else:
             self._end = history.end
             self._began = self._began or history.end
