@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: install run test lint bench bench-setup proof proof-fresh proof-whatif proof-compiled bench-pipeline proof-kills proof-rings proof-ringtree bench-ringtree proof-moves proof-plain proof-failover proof-plain-use clean
+.PHONY: install run test lint bench bench-setup proof proof-fresh proof-whatif proof-compiled bench-pipeline proof-kills proof-rings proof-ringtree bench-ringtree proof-moves proof-plain proof-failover proof-plain-use proof-damage clean
 
 install: $(READY)
 
@@ -99,6 +99,10 @@ proof-failover: install
 proof-plain-use: install
 	$(BIN)/python -m tests.system.plain_use 20
 	[ "$$(id -u)" != 0 ] || $(BIN)/python -m tests.system.plain_use 20 --namespaces
+
+# Real processes: every damage to every file of a single node, and of one voter of three; then repair.
+proof-damage: install
+	$(BIN)/python -m tests.system.damage
 
 # 32 processes in a ringtree, 8 of them killed at once
 proof-ringtree: install

@@ -16,6 +16,7 @@ from gossamer.simulator.scenario import Scenario, load
 from gossamer.whatif import script
 
 ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs" / "guide.md"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -73,6 +74,33 @@ def test_every_command_in_the_documents_exists() -> None:
     for page in PAGES:
         for verb in re.findall(r"(?:^|`|\[bold\])gossamer ([a-z]+)", page.read_text(), re.MULTILINE):
             assert f" {verb} " in help_text, f"{page.name}: gossamer {verb}"
+
+
+def test_the_commands_for_a_damaged_disk_do_what_the_guide_says(tmp_path: Path) -> None:
+    program = (
+        "import gossamer\n"
+        "async def main():\n"
+        "    async with gossamer.connect(name='b1', state='state') as node:\n"
+        "        log = await node.channel('log', template='persistent', settings={'seats': 1})\n"
+        "        for number in range(6):\n"
+        "            await log.acknowledged(await log.publish(b'event %d' % number), 20)\n"
+        "gossamer.run(main())\n"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=60)
+    (segment,) = tmp_path.glob("state/logs/log-*/*.log")
+    segment.write_bytes(segment.read_bytes().replace(b"event 4", b"Event 4"))
+    (block,) = (
+        text for text in re.findall(r"```sh\n(.*?)```", GUIDE.read_text(), re.DOTALL) if "log" in text
+    )
+    codes = {}
+    for line in block.splitlines():
+        verb, *words = line.removeprefix("gossamer log ").split()
+        command = [sys.executable, "-m", "gossamer.cli.main", "log", verb, *words]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        codes[verb] = done.returncode
+    assert codes == {"verify": 1, "salvage": 0, "repair": 0, "dump": 0}
+    assert len((tmp_path / "saved.jsonl").read_text().splitlines()) >= 5
+    assert len(done.stdout.splitlines()) == 2, "positions 2 and 3, for 4 was damaged"
 
 
 def test_the_readme_lists_every_template_and_no_other() -> None:

@@ -154,7 +154,7 @@ async def test_a_failed_append_is_reported_with_its_reason_and_the_position_that
     gated.failure = DiskFull("00.log", "writing failed")
     with caplog.at_level(logging.CRITICAL, "gossamer"):
         desk.storage.request(Append(1, 1, (b"y",)))
-        assert (await desk.have(2))[1] == Appended(1, 1, str(gated.failure))
+        assert (await desk.have(2))[1] == Appended(1, 1, str(gated.failure), gated.failure)
         gated.failure = RuntimeError("a bug")
         desk.storage.request(Append(1, 2, (b"y",)))
         assert (await desk.have(3))[2] == Appended(2, 1, "RuntimeError('a bug')")

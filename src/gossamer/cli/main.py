@@ -14,6 +14,7 @@ from gossamer.cli import (
     audit,
     bench,
     demo,
+    log,
     node,
     packages,
     registry,
@@ -43,6 +44,7 @@ app.command("listen")(announce.listen)
 app.command("index")(announce.index)
 app.add_typer(registry.app, name="registry")
 app.add_typer(packages.app, name="templates")
+app.add_typer(log.app, name="log")
 app.add_typer(analyse.app, name="analyse")
 analyse.app.command("announce")(announcing.losses)
 analyse.app.command("memberships")(announcing.memberships)

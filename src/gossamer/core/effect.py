@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from gossamer.core.errors import StorageError
 from gossamer.core.parcel import Parcel
 from gossamer.core.wire import Item
 
@@ -159,11 +160,16 @@ class Repair(Effect, frozen=True):
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """Records are on disk; ``position`` is the log's next free one. An error means that they are not."""
+    """Records are on disk; ``position`` is the log's next free one. An error means that they are not.
+
+    failure
+        The error, if the disk is the reason.
+    """
 
     ticket: int
     position: int
     error: str = ""
+    failure: StorageError | None = None
 
 
 class History(msgspec.Struct, frozen=True):
@@ -183,9 +189,9 @@ class History(msgspec.Struct, frozen=True):
 
 
 class Stalled(msgspec.Struct, frozen=True):
-    """Small values of the channel cannot be written, and effects behind them wait; empty when they can."""
+    """Small values of the channel cannot be written, and effects behind them wait; None when they can."""
 
-    error: str
+    failure: StorageError | None
 
 
 Report = Appended | History | Stalled

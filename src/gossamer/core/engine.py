@@ -272,6 +272,11 @@ class Engine:
             self._drop(parcel, f"{error.field} makes no sense")
             return False
 
+    def waits(self, channel: int, item: Item) -> bool:
+        """Whether an item that is to be sent has to wait for what its channel stores."""
+        instance = self._instances.get(channel)
+        return instance is None or instance.template.waits(instance.context, item)
+
     def instance(self, channel: str) -> Instance:
         """A channel as it runs here; raises UnknownChannel."""
         instance = self._instances.get(channel_id(channel))

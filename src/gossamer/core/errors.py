@@ -238,11 +238,16 @@ class StorageError(LocalError):
 
 
 class DiskFull(StorageError):
-    """There is no room left on a disk; what was not acknowledged is not there."""
+    """There is no room left on a disk; what was not acknowledged is not there.
+
+    what
+        What failed, without the advice.
+    """
 
     retry = True
 
     def __init__(self, file: str, reason: str, position: int | None = None) -> None:
+        self.what = reason
         super().__init__(file, f"{reason}; make room and try again", position)
 
 

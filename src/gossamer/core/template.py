@@ -23,12 +23,13 @@ import msgspec
 from gossamer.core.context import Context
 from gossamer.core.control import Message, handlers_of
 from gossamer.core.effect import Report
-from gossamer.core.errors import ConfigError, ProtocolError
+from gossamer.core.errors import ConfigError, ProtocolError, StorageError
 from gossamer.core.event import Attributes
 from gossamer.core.names import Role
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Stamp
 from gossamer.core.trace import EXPIRED
+from gossamer.core.wire import Item
 
 AT_MOST_ONCE = "at-most-once"
 """No subscriber gets an event twice, nor one that was not published."""
@@ -159,6 +160,14 @@ class Template(Generic[S]):
 
     def obstacle(self, ctx: Context) -> str | None:
         """What publishers here have to wait for, in words; None lets them publish."""
+        return None
+
+    def waits(self, ctx: Context, item: Item) -> bool:
+        """Whether an item that is to be sent depends on values that were stored and are not on disk yet."""
+        return True
+
+    def failure(self, ctx: Context) -> StorageError | None:
+        """Why events that are published here are not stored now; publishers get it instead of waiting."""
         return None
 
     def blanks(self, ctx: Context) -> int:

@@ -6,7 +6,8 @@ state that came of it is kept here, anew after every few hundred entries.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -134,3 +135,42 @@ class Vault(Keeper):
             self._store(f"entry/{each}", None)
         self._base = record.base
         self._last = max(self._last, record.base)
+
+
+class Left(msgspec.Struct, frozen=True):
+    """What a voter left on disk, for repairs while its node does not run.
+
+    seats
+        The voters, as far as this one knew.
+    number
+        How many records its log must have: the order up to there is summed up.
+    parcels
+        Frames that follow, each with its position, up to the first that is missing.
+    """
+
+    seats: Seats
+    number: int
+    parcels: tuple[tuple[int, bytes], ...]
+
+
+VOTER_KEY = re.compile(r"(?P<channel>.+?)/(?:life|state|oath|entry/\d+|parcel/\d+)", re.DOTALL)
+"""Keys under which a voter of a channel keeps its state."""
+
+
+def left(values: Mapping[str, bytes], channel: str) -> Left | None:
+    """What the values of a node say of its voter on a channel; None if there is no such voter."""
+    try:
+        state = msgspec.msgpack.decode(values[f"{channel}/state"], type=State)
+        record = Record(*msgspec.structs.astuple(state)[1:])
+        while (data := values.get(f"{channel}/entry/{record.last + 1}")) is not None:
+            record.append(msgspec.msgpack.decode(data, type=Entry))
+    except (KeyError, msgspec.MsgspecError):
+        return None
+    parcels: list[tuple[int, bytes]] = []
+    for index in range(record.base + 1, record.last + 1):
+        if record.entry(index).source and not record.void(index, record.last):
+            frame = values.get(f"{channel}/parcel/{index}")
+            if frame is None:
+                break
+            parcels.append((record.number + len(parcels), frame))
+    return Left(record.seats, record.number, tuple(parcels))

@@ -131,16 +131,23 @@ class Channel(Outlet):
         """Wait until an event published here, by receipt or number, and all before it are acknowledged.
 
         Every member that keeps up has it then, and on a persistent channel it is on disk. Raises NoAnswer
-        after so many seconds; a template without acknowledgements gives none.
+        after so many seconds; a template without acknowledgements gives none. Raises DiskFull while the disk
+        that it has to go to is full: the event stays on its way, and is stored once there is room.
         """
         number = event if isinstance(event, int) else event.number
         known, channel = self._host.acknowledged, channel_id(self.name)
         self.flush()
         try:
             async with asyncio.timeout(timeout):
-                await self._host.until(lambda: self._host.closed or known.get(channel, 0) >= number)
+                await self._host.until(
+                    lambda: (
+                        self._host.closed or known.get(channel, 0) >= number or self._failure() is not None
+                    )
+                )
         except TimeoutError:
             raise NoAnswer(f"acknowledgement of event {number} on {self.name!r}", timeout or 0) from None
+        if known.get(channel, 0) < number and (failure := self._failure()) is not None:
+            raise failure
         if self._host.closed and known.get(channel, 0) < number:
             raise Closed(f"channel {self.name!r}")
 

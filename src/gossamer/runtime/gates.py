@@ -2,12 +2,14 @@
 
 What a template says after ``store`` may depend on the value: a vote, an acknowledgement, an append to the
 log. So everything of its channel that leaves this node or reaches an application waits until the value is
-durable; timers do not, and other channels go on.
+durable; timers do not, and other channels go on. What the template only passes on for other nodes does not
+wait either: a node with a full disk does not cut off those behind it.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,6 +26,7 @@ from gossamer.core.effect import (
     Reply,
     Send,
 )
+from gossamer.core.wire import Item
 
 if TYPE_CHECKING:
     from gossamer.runtime.strand import Strand
@@ -50,9 +53,14 @@ class Gate:
 
 
 class Gates:
-    """The channels of one node that wait for the disk."""
+    """The channels of one node that wait for the disk.
 
-    def __init__(self) -> None:
+    waits
+        Whether an item of a channel that is to be sent depends on what the channel stores.
+    """
+
+    def __init__(self, waits: Callable[[int, Item], bool]) -> None:
+        self._waits = waits
         self._gates: dict[int, Gate] = {}
 
     @property
@@ -75,8 +83,9 @@ class Gates:
         """
         if not self._gates:
             return False
-        gate = self._gates.get(_channel(effect, stored))
-        if gate is None:
+        channel = _channel(effect, stored)
+        gate = self._gates.get(channel)
+        if gate is None or (isinstance(effect, Send) and not self._waits(channel, effect.item)):
             return False
         if len(gate.queue) < MAX_WAITING or not isinstance(effect, Send):
             gate.queue.append((gate.asked, effect, origin))

@@ -92,7 +92,7 @@ class Host:
         self.max_event = MAX_FRAME
         self.losses = Losses(self)
         self._values = values
-        self._gates = Gates()
+        self._gates = Gates(engine.waits)
         self._troubled: set[int] = set()
         self._soon: dict[Hashable, Callable[[], object]] = {}
         self._loop = asyncio.get_running_loop()
@@ -220,7 +220,7 @@ class Host:
         told = self._gates.channels if error is not None else tuple(self._troubled)
         self._troubled = set(told) if error is not None else set()
         for channel in told:
-            self._reported(channel, Stalled(str(error or "")))
+            self._reported(channel, Stalled(error))
 
     def _carry_out(self, effect: Effect, origin: Strand | None) -> None:
         """Do one thing that the engine asks for."""

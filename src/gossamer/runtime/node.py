@@ -25,6 +25,7 @@ from gossamer.core.errors import (
     Closed,
     ConfigError,
     NoAnswer,
+    StorageError,
 )
 from gossamer.core.event import NO_WISHES, Wishes
 from gossamer.core.names import MILLISECOND, Role, check_node
@@ -380,7 +381,8 @@ class Node:
     async def close(self) -> None:
         """Drain, say goodbye, close. Safe to call twice.
 
-        Raises NoAnswer, once everything is closed, if events that were published here may be lost by it.
+        Raises NoAnswer or DiskFull, once everything is closed, if events that were published here may be
+        lost by it.
         """
         host = self._host
         if host is None or host.closed:
@@ -389,10 +391,10 @@ class Node:
             task.cancel()
         if self._discovery is not None:
             await self._discovery.close()
-        undelivered: NoAnswer | None = None
+        undelivered: NoAnswer | StorageError | None = None
         try:
             await self.drain()
-        except NoAnswer as error:
+        except (NoAnswer, StorageError) as error:
             undelivered = error
         for listener in self._listeners:
             await listener.close()
@@ -411,7 +413,7 @@ class Node:
     ) -> None:
         try:
             await self.close()
-        except NoAnswer:
+        except (NoAnswer, StorageError):
             if error is None:  # what the application met first says more
                 raise
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gossamer import catalog
 from gossamer.core import wishes as wishing
-from gossamer.core.errors import BadEnvelope, Closed, Full, NoAnswer, TooLarge
+from gossamer.core.errors import BadEnvelope, Closed, Full, NoAnswer, StorageError, TooLarge
 from gossamer.core.event import MAX_PAYLOAD, NO_ENVELOPE, NO_WISHES, Criteria, Envelope, Wishes
 from gossamer.core.names import Role
 from gossamer.core.receipt import Receipt
@@ -65,7 +65,8 @@ class Outlet:
     async def publish(self, payload: Any = b"", envelope: Envelope = NO_ENVELOPE) -> Receipt:
         """Publish an event, waiting while the way is full; its receipt.
 
-        The payload is bytes, or whatever the channel's codec takes.
+        The payload is bytes, or whatever the channel's codec takes. Raises DiskFull, and accepts nothing,
+        while the disk that it has to go to is known to be full.
         """
         payload = self._check(payload, envelope)
         if self._breathless or self._obstacle() is not None:
@@ -158,11 +159,18 @@ class Outlet:
         self._publishes = True
         self._host.do(self._host.engine.intend(self._host.now(), self.name))
 
+    def _failure(self) -> StorageError | None:
+        """Why what is published here is not stored now, and waiting may not help."""
+        instance = self._instance
+        return instance.template.failure(instance.context) if instance.obstacle else None
+
     def _obstacle(self) -> tuple[str, int] | None:
-        """What a publisher has to wait for, and its limit."""
+        """What a publisher has to wait for, and its limit; raises StorageError where waiting may not help."""
         if not self._publishes:
             self._intend()
         host = self._host
+        if (failure := self._failure()) is not None:
+            raise failure
         if host.engine.role in (Role.CLIENT, Role.SECONDARY) and host.wants_server and not host.links:
             return "the way to a server (not connected)", host.limits.queue_bytes
         for link in host.links.values():
@@ -243,14 +251,16 @@ class Outlet:
         What that means is the template's: on a best-effort channel that everything has left this node, on
         ``reliable`` and ``causal`` that the server has it (a backbone node waits for the other members), on
         ``total-order`` and ``persistent`` that it is acknowledged. What is to be retained is written down.
-        Raises NoAnswer after so many seconds.
+        Raises NoAnswer after so many seconds, and DiskFull while the disk that it has to go to is full.
         """
         self.flush()
         try:
             async with asyncio.timeout(timeout):
                 await self._retained.written()
                 # transports tell that they have drained only above their high water, so look
-                while (self._host.pending or self.unconfirmed) and not self._host.closed:  # noqa: ASYNC110
+                while (self._host.pending or self.unconfirmed) and not self._host.closed:
+                    if self.unconfirmed and (failure := self._failure()) is not None:
+                        raise failure
                     await asyncio.sleep(0.001)
         except TimeoutError:
             raise NoAnswer(f"confirmation that events on {self.name!r} arrived", timeout or 0) from None

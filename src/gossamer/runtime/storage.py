@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from gossamer.core.effect import Append, Appended, History, Read, Repair, Report, Retain, Trim
-from gossamer.core.errors import Damaged, Full, GossamerError, TooLarge
+from gossamer.core.errors import Damaged, Full, GossamerError, StorageError, TooLarge
 from gossamer.runtime.state import LOGS, State
 from gossamer.storage.cipher import Cipher
 from gossamer.storage.disk import Disk
@@ -101,6 +101,8 @@ class Storage:
         self._logs: dict[int, AnyLog] = {}
         self._folders: dict[int, Path] = {}
         self._names: dict[int, str] = {}
+        self._said: dict[int, str] = {}
+        """Per channel the last error that was logged: while it lasts it is not logged again."""
         self._queue: deque[tuple[Request, str]] = deque()
         self._work = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -221,21 +223,24 @@ class Storage:
         channel = appends[0][1].channel
         error = ""
         position = 0
+        cause: StorageError | None = None
         try:
             opened = self._log(channel)
             records = [record for _, append in appends for record in append.records]
             position = opened.append(records) - len(records)
+            self._said.pop(channel, None)
         except TooLarge as failure:
             if len(appends) > 1:  # the others are not to blame
                 return {number: one for each in appends for number, one in self._append([each]).items()}
             error, position = str(failure), self._end_of(channel)
         except Exception as failure:
             error, position = _words(failure), self._end_of(channel)
+            cause = failure if isinstance(failure, StorageError) else None
             self._failed(channel, "nothing was appended to a log", failure)
         done: dict[int, _Done] = {}
         for number, append in appends:
             position += 0 if error else len(append.records)
-            done[number] = channel, Appended(append.ticket, position, error)
+            done[number] = channel, Appended(append.ticket, position, error, cause)
         return done
 
     def _read(self, read: Read, refusal: str) -> History:
@@ -264,8 +269,10 @@ class Storage:
     # in the thread: damage
 
     def _failed(self, channel: int, what: str, failure: Exception) -> None:
-        if channel not in self.damage:
-            log.error("%s: %s", what, _words(failure))
+        said = f"{what}: {_words(failure)}"
+        if channel not in self.damage and self._said.get(channel) != said:
+            log.error("%s", said)
+        self._said[channel] = said
         if isinstance(failure, Damaged) and self.damage.get(channel) is not failure:
             self.damage[channel] = failure
             self._close(channel)

@@ -42,6 +42,8 @@ CREATE TABLE about (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 class Database:
     """The database of a folder, open for one process.
 
+    first
+        The number of the commit with which a new one begins.
     number
         Of the last commit.
     values
@@ -50,10 +52,10 @@ class Database:
         Per folder of a log the positions between which records were synced: lower bounds.
     """
 
-    def __init__(self, path: Path, id: str, cipher: Cipher | None, new: bool) -> None:
+    def __init__(self, path: Path, id: str, cipher: Cipher | None, new: bool, first: int = 1) -> None:
         self.path = path
         self.id = id
-        self.number = 0
+        self.number = first if new else 0
         self.values: dict[str, bytes] = {}
         self.logs: dict[str, tuple[int, int]] = {}
         self._cipher = cipher
@@ -73,7 +75,7 @@ class Database:
         except sqlite3.Error as error:
             raise _error(error, path, "opening") from error
         try:
-            self._prepare()
+            self._prepare(new)
             if new:
                 self._create()
             else:
@@ -140,11 +142,11 @@ class Database:
 
     # inside
 
-    def _prepare(self) -> None:
+    def _prepare(self, new: bool) -> None:
         for pragma in (
             "locking_mode = EXCLUSIVE",  # before the first use of the WAL: no shared memory is needed
             "cell_size_check = ON",
-            "auto_vacuum = INCREMENTAL",
+            *(["auto_vacuum = INCREMENTAL"] if new else []),  # it writes, and a full disk can still be read
             "journal_mode = WAL",
             "synchronous = FULL",
         ):
@@ -156,9 +158,8 @@ class Database:
         self._db.executemany(
             "INSERT INTO about VALUES (?, ?)", [("version", VERSION), ("id", self.id), ("cipher", token)]
         )
-        self._note(1, 0)
+        self._note(self.number, 0)
         self._db.execute("COMMIT")
-        self.number = 1
 
     def _note(self, number: int, total: int) -> None:
         digest = _digest(f"{self.id}/{number}", total.to_bytes(8, "big", signed=True))
@@ -228,6 +229,50 @@ class Database:
             return
 
 
+def rows(path: Path, cipher: Cipher | None) -> dict[str, bytes]:
+    """Values of a damaged database that can be read and whose checksums are right, as far as they go."""
+    values: dict[str, bytes] = {}
+    try:
+        db = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=0.0
+        )
+    except sqlite3.Error:
+        return values
+    try:
+        for key, value, told in db.execute("SELECT key, value, checksum FROM kept"):
+            opened = cipher.open(value, str(key).encode(), str(path)) if cipher else value
+            if isinstance(opened, bytes) and told == _digest(key, opened):
+                values[key] = opened
+    except (sqlite3.Error, StorageError, TypeError, UnicodeError):
+        pass  # what was read so far is what there is
+    finally:
+        db.close()
+    return values
+
+
+def folder_id(path: Path) -> str | None:
+    """The id of the folder that a database belongs to, if it can be read."""
+    try:
+        db = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=0.0
+        )
+    except sqlite3.Error:
+        return None
+    try:
+        found = db.execute("SELECT value FROM about WHERE name = 'id'").fetchone()
+    except sqlite3.Error:
+        return None
+    finally:
+        db.close()
+    return found[0] if found and isinstance(found[0], str) else None
+
+
+def files(path: Path) -> list[Path]:
+    """A database and what SQLite keeps beside it, as far as they are there."""
+    names = (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm"))
+    return [each for each in names if each.exists()]
+
+
 def _digest(key: str, value: bytes) -> int:
     """A checksum over key and value, in the range of an integer of SQLite."""
     name = key.encode()
@@ -250,6 +295,5 @@ def _error(error: sqlite3.Error, path: Path, doing: str) -> StorageError:
 
 def remove(path: Path) -> None:
     """Remove a database and its WAL, if they are there."""
-    for each in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
-        if each.exists():
-            os.unlink(each)
+    for each in files(path):
+        os.unlink(each)

@@ -84,6 +84,8 @@ class Log:
         Encrypts records, if that is wanted.
     check_bytes
         Bytes of sealed segments that are checked now.
+    lock
+        A descriptor that holds the lock of the folder already.
     cut
         What was cut off when the log was opened, or None.
     syncs
@@ -101,6 +103,7 @@ class Log:
         known: Known | None = None,
         cipher: Cipher | None = None,
         check_bytes: int = CHECK_BYTES,
+        lock: int = -1,
     ) -> None:
         self.folder = Path(folder)
         self._known = known or Known()
@@ -119,7 +122,7 @@ class Log:
         self._file = -1
         self._suspect = False
         self.closed = False
-        self._lock = take_lock(self.folder, self._disk)
+        self._lock = os.dup(lock) if lock >= 0 else take_lock(self.folder, self._disk)
         try:
             self._open(check_bytes)
         except OSError as error:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.core.errors import StorageError
+from gossamer.core.errors import Damaged, StorageError
+from gossamer.storage.cipher import Cipher
 from gossamer.storage.disk import Disk, read_file, storage_error
 from gossamer.storage.log import BOUNDS, KIND
 from gossamer.storage.segment import (
@@ -25,7 +26,9 @@ from gossamer.storage.segment import (
     Flaw,
     Header,
     batch_head,
+    batch_mark,
     checksum,
+    file_name,
     is_torn,
     read_batch,
     read_header,
@@ -56,11 +59,17 @@ class Survey(msgspec.Struct):
     """What a log holds: records from ``begin`` to ``end`` without a hole, and what was found behind them.
 
     known
-        The position up to which records were synced, as far as ``bounds`` says.
+        The position up to which records were synced, as far as ``bounds`` and the database say.
     segments, bytes
         Files that were read, and their size.
     offset
         Byte of the segment that holds ``end`` up to which it is whole.
+    seen
+        Behind the last record of any segment that can be read, whatever is missing before it.
+    mark
+        The greatest commit of the node's database that a batch names.
+    encrypted
+        Whether records are encrypted.
     """
 
     folder: str
@@ -71,6 +80,9 @@ class Survey(msgspec.Struct):
     segments: int = 0
     bytes: int = 0
     offset: int = HEADER_BYTES
+    seen: int = 0
+    mark: int = 0
+    encrypted: bool = False
     findings: list[Finding] = []
 
     @property
@@ -84,9 +96,20 @@ def paths(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"*{SUFFIX}"))
 
 
-def survey(folder: Path, synced: tuple[int, int] = (0, 0), progress: Progress | None = None) -> Survey:
-    """Read every byte of a log; raises StorageError only where the system does not let it be read."""
-    found = Survey(str(folder))
+def survey(
+    folder: Path,
+    synced: tuple[int, int] = (0, 0),
+    progress: Progress | None = None,
+    owner: str | None = None,
+) -> Survey:
+    """Read every byte of a log; raises StorageError only where the system does not let it be read.
+
+    synced
+        What the node's database knows: records between these positions were synced.
+    owner
+        Id of the node's folder, if it is known; else the log itself says it.
+    """
+    found = Survey(str(folder), owner)
     begin = _bounds(folder, found, synced)
     files = paths(folder)
     whole, following = True, -1
@@ -99,22 +122,25 @@ def survey(folder: Path, synced: tuple[int, int] = (0, 0), progress: Progress | 
         try:
             header = read_header(path, data)
         except StorageError as error:
-            found.findings.append(Finding(path.name, max(first, 0), error.reason))
+            reason = error.what if isinstance(error, Damaged) else error.reason
+            found.findings.append(Finding(path.name, max(first, 0), reason))
             whole = False
             continue
-        if number == 0 and header.first > begin:
+        found.encrypted = found.encrypted or header.encrypted
+        found.owner = header.owner if found.owner is None else found.owner
+        if header.owner != found.owner:
+            found.findings.append(
+                Finding(path.name, header.first, f"it belongs to folder {header.owner or 'none'}")
+            )
+            whole = False
+            continue
+        if number == 0 and begin is not None and header.first > begin:
             found.findings.append(
                 Finding(path.name, begin, f"segments before it are missing: the log began at {begin}")
             )
             whole = False
         if number == 0 and whole:
             found.begin = found.end = following = header.first
-            found.owner = header.owner if found.owner is None else found.owner
-        if header.owner != found.owner:
-            found.findings.append(
-                Finding(path.name, header.first, f"it belongs to folder {header.owner or 'none'}")
-            )
-            whole = False
         if whole and header.first != following:
             found.findings.append(
                 Finding(
@@ -123,7 +149,8 @@ def survey(folder: Path, synced: tuple[int, int] = (0, 0), progress: Progress | 
             )
             whole = False
         last = number == len(files) - 1
-        position, offset, flaw = _scan(header, data)
+        position, offset, mark, flaw = _scan(header, data)
+        found.mark, found.seen = max(found.mark, mark), max(found.seen, position)
         if whole:
             found.end, found.offset = position, offset
         following = position
@@ -133,54 +160,95 @@ def survey(folder: Path, synced: tuple[int, int] = (0, 0), progress: Progress | 
                 Finding(path.name, flaw.position, flaw.reason, torn and position >= found.known)
             )
             whole = False
+            if not torn:
+                found.seen = max(found.seen, flaw.position + 1, _named(header, data, offset))
     if progress is not None:
         progress("", len(files), len(files))
-    if found.end < found.known and not any(each.position <= found.end for each in found.damage):
+    if found.end < found.known and not any(each.file != BOUNDS for each in found.damage):
         reason = f"the log ends here, and records up to {found.known - 1} were synced"
         found.findings.append(Finding(files[-1].name if files else folder.name, found.end, reason))
     return found
 
 
-def _bounds(folder: Path, found: Survey, synced: tuple[int, int]) -> int:
-    """Take in what ``bounds`` and the node's database know; where the log may begin."""
+def _bounds(folder: Path, found: Survey, synced: tuple[int, int]) -> int | None:
+    """Take in what ``bounds`` and the node's database know; where the log may begin, if they know it."""
     path = folder / BOUNDS
-    begin, found.known = synced
+    begin = synced[0] if synced[1] else None
+    found.known = synced[1]
     try:
         bounds = read_slots(path, KIND, _read(path))
-        found.known, begin = max(found.known, bounds.end), max(begin, bounds.begin)
-        found.owner = bounds.id.replace(NOBODY, "")
+        owner = bounds.id.replace(NOBODY, "")
+        if found.owner is not None and owner != found.owner:
+            raise Damaged(str(path), f"it belongs to folder {owner or 'none'}")
+        found.known, begin, found.owner = max(found.known, bounds.end), max(begin or 0, bounds.begin), owner
     except StorageError as error:
         if paths(folder) or found.known:
-            found.findings.append(Finding(path.name, begin, error.reason))
-    found.begin = found.end = begin
+            reason = error.what if isinstance(error, Damaged) else error.reason
+            found.findings.append(Finding(path.name, begin or 0, reason))
+    found.begin = found.end = begin or 0
     return begin
 
 
-def _scan(header: Header, data: bytes) -> tuple[int, int, Flaw | None]:
-    """How far the batches of a segment are whole: position, byte, and what is wrong there."""
-    position, offset = header.first, HEADER_BYTES
+def _named(header: Header, data: bytes, offset: int) -> int:
+    """Behind the last record that any batch from an offset on names, whole or not."""
+    last = 0
+    while (offset := _next_batch(header, data, offset)) >= 0:
+        position, count, _ = batch_head(header, data, offset) or (0, 0, 0)
+        last, offset = max(last, position + count), offset + BATCH_BYTES
+    return last
+
+
+def _scan(header: Header, data: bytes) -> tuple[int, int, int, Flaw | None]:
+    """How far a segment is whole: position, byte, the last commit, and what is wrong there."""
+    position, offset, mark = header.first, HEADER_BYTES, 0
     while offset < len(data):
         starts: array[int] = array("Q")
         try:
-            offset = read_batch(header, data, position, offset, starts)
+            behind = read_batch(header, data, position, offset, starts)
         except Flaw as flaw:
-            return position, offset, flaw
+            return position, offset, mark, flaw
+        mark, offset = max(mark, batch_mark(data, offset)), behind
         position += len(starts)
-    return position, offset, None
+    return position, offset, mark, None
 
 
-def readable(folder: Path, progress: Progress | None = None) -> Iterator[tuple[int, bytes]]:
-    """Position and bytes of every record that can be read, damaged or not what stands around it."""
+def readable(
+    folder: Path,
+    progress: Progress | None = None,
+    cipher: Cipher | None = None,
+    first: int = 0,
+    owner: str | None = None,
+) -> Iterator[tuple[int, bytes]]:
+    """Position and bytes of every record that can be read from a position on, whatever is damaged around it.
+
+    With an owner only those in segments of its folder. Raises StorageError if records are encrypted, and the
+    cipher is missing or does not fit.
+    """
     files = paths(folder)
     for number, path in enumerate(files):
         if progress is not None:
             progress(path.name, number, len(files))
+        if number + 1 < len(files) and files[number + 1].name <= file_name(first):
+            continue
         data = _read(path)
         try:
             header = read_header(path, data)
         except StorageError:
             continue
-        yield from _records(header, data)
+        if owner is not None and header.owner != owner:
+            continue
+        if header.encrypted and cipher is None:
+            raise StorageError(str(path), "it is encrypted: its storage_key is needed")
+        for position, record in _records(header, data):
+            if position >= first:
+                opened = (
+                    cipher.open_records([record], position, str(path))
+                    if header.encrypted and cipher
+                    else None
+                )
+                yield position, opened[0] if opened else record
+    if progress is not None:
+        progress("", len(files), len(files))
 
 
 def _records(header: Header, data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -239,7 +307,7 @@ def _cut(folder: Path, found: Survey, owner: str, disk: Disk) -> list[str]:
         if not keep:
             aside.append(_set_aside(path, place, disk))
             continue
-        position, offset, _ = _scan(header, data := _read(path))
+        position, offset, _, _ = _scan(header, data := _read(path))
         if position >= found.end and offset < len(data):
             aside.append(_copy(path, place, disk))
             file = disk.open(path)

@@ -186,7 +186,7 @@ def examine(path: Path, header: Header, data: bytes, stop: int | None) -> Conten
     try:
         while offset < len(data) and (stop is None or position < stop):
             behind = read_batch(header, data, position, offset, offsets)
-            mark, offset = max(mark, _BATCH.unpack_from(data, offset)[4]), behind
+            mark, offset = max(mark, batch_mark(data, offset)), behind
             position = header.first + len(offsets)
     except Flaw as flaw:
         torn = flaw.reason
@@ -239,6 +239,12 @@ def batch_head(header: Header, data: bytes, offset: int) -> tuple[int, int, int]
     if magic != BATCH or told != crc32(data[offset : offset + _BATCH.size], header.salt):
         return None
     return first, count, size
+
+
+def batch_mark(data: bytes, offset: int) -> int:
+    """The last commit of the node's database when the batch at an offset was written."""
+    mark: int = _BATCH.unpack_from(data, offset)[4]
+    return mark
 
 
 def is_torn(header: Header, data: bytes, position: int, offset: int, end: int | None) -> bool:

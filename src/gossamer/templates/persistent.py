@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from gossamer.core.context import Context
 from gossamer.core.control import on
 from gossamer.core.effect import History
@@ -63,7 +65,7 @@ class Persistent(LoggedOrder[S]):
     def replay(self, ctx: Context, replay: Replay, sender: str) -> None:
         if replay.to.rpartition("/")[2] != ctx.node:
             self.post.send(ctx, replay)
-        elif self._end is not None and self.council.seated(ctx):
+        elif self.reads and self.council.seated(ctx):
             if len(self._reads) < MAX_READS:
                 self._tickets += 1
                 self._reads[self._tickets] = replay
@@ -89,7 +91,9 @@ class Persistent(LoggedOrder[S]):
         replay = self._reads.pop(history.ticket, None)
         if replay is None or history.error:
             return
-        answer = answer_of(replay, history, ctx.address)
+        # what is delivered or on its way to the log belongs to the history too: a reader has to ask again
+        end = max(history.end, self._end or 0, self._live)
+        answer = answer_of(replay, msgspec.structs.replace(history, end=end), ctx.address)
         if replay.origin == ctx.address:
             self.replayed(ctx, answer, ctx.node)
         else:
@@ -118,7 +122,7 @@ class Persistent(LoggedOrder[S]):
 
     def _keeper_of_history(self, ctx: Context) -> str | None:
         """Somebody who has the log, or knows who has."""
-        if self.council.seated(ctx) and self._end is not None and LOG not in self.wishes:
+        if self.council.seated(ctx) and self.reads and LOG not in self.wishes:
             return ctx.node
         if not on_backbone(ctx):
             return ctx.server

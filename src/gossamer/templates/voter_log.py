@@ -7,17 +7,25 @@ from typing import Annotated, TypeVar
 
 from msgspec import Meta
 
-from gossamer.core.context import Context
+from gossamer.core.context import BELOW, Context
 from gossamer.core.control import on
 from gossamer.core.effect import Appended, History, Report, Stalled
+from gossamer.core.errors import Damaged, StorageError
+from gossamer.core.names import last
 from gossamer.core.parcel import Parcel
 from gossamer.core.trace import STORED
-from gossamer.core.wire import encode
+from gossamer.core.wire import Item, encode
 from gossamer.overlay.councilwords import LETTERS, Letter
+from gossamer.overlay.groupwords import Join, JoinHeard, Leave, LeaveHeard, TreeHeard, TreeUpdate
+from gossamer.overlay.interest import Interest, InterestHeard
 from gossamer.overlay.keeper import Keeper
+from gossamer.overlay.order import MARK
+from gossamer.overlay.post import Relay, Relayed
 from gossamer.overlay.record import Record
-from gossamer.overlay.replay import Replayed, Wish
-from gossamer.overlay.stream import UNLIMITED, Key
+from gossamer.overlay.replay import Replay, Replayed, Wish
+from gossamer.overlay.storewords import MAX_REASON, Unstored, error_of, message_of, words
+from gossamer.overlay.stream import UNLIMITED, Key, Stream
+from gossamer.overlay.streamwords import Acks, Gone, Have, Missing
 from gossamer.overlay.vault import Vault
 from gossamer.templates.multicast import on_backbone
 from gossamer.templates.total_order import TotalOrder, TotalOrderSettings
@@ -26,6 +34,8 @@ LOG = 0
 """The wish of this node's own log; those of subscriptions have the number of the subscription."""
 LOOK = 0
 """The ticket of the first look at the log."""
+FORGET = 5.0
+"""Seconds after which what another node said of its disk holds no longer; it says it more often."""
 RETAIN = 60.0
 """Seconds between two looks at what may be trimmed, at most."""
 
@@ -41,6 +51,21 @@ class PersistentSettings(TotalOrderSettings, frozen=True):
     keep_seconds: Annotated[float, Meta(ge=0)] = 0.0
     keep_bytes: Annotated[int, Meta(ge=0)] = 0
 
+
+_OF_MEMBERS = (
+    Interest,
+    InterestHeard,
+    Join,
+    JoinHeard,
+    Leave,
+    LeaveHeard,
+    Missing,
+    Relayed,
+    TreeHeard,
+    TreeUpdate,
+    Unstored,
+)
+"""Messages about members and links, and requests: they depend on no value that is stored."""
 
 S = TypeVar("S", bound=PersistentSettings)
 Places = list[tuple[int, Parcel]]
@@ -59,8 +84,14 @@ class LoggedOrder(TotalOrder[S]):
         self.wishes: dict[int, Wish] = {}
         self.trouble = ""
         """Why the log cannot be written."""
-        self._stall = ""
+        self._stall: Unstored | None = None
         """Why small values cannot be written."""
+        self._unlogged: Unstored | None = None
+        """Why the last append to the log failed."""
+        self._refusal: Unstored | None = None
+        """What is wrong with a log that no other seat can refill."""
+        self._elsewhere: Unstored | None = None
+        """Why a node that this one depends on cannot store events."""
         self.looked = False
         """Whether the log of this node was opened, or found damaged."""
         self.refused = False
@@ -97,7 +128,72 @@ class LoggedOrder(TotalOrder[S]):
             ctx.wake("retain", min(self.settings.keep_seconds / 4 or RETAIN, RETAIN))
 
     def obstacle(self, ctx: Context) -> str | None:
-        return self.trouble or self._stall or super().obstacle(ctx)
+        unstored = self._unstored
+        return self.trouble or (words(unstored) if unstored is not None else None) or super().obstacle(ctx)
+
+    # a disk that does not take more
+
+    @property
+    def _unstored(self) -> Unstored | None:
+        return self._stall or self._unlogged or self._refusal or self._elsewhere
+
+    def failure(self, ctx: Context) -> StorageError | None:
+        unstored = self._unstored
+        return error_of(unstored) if unstored is not None else None
+
+    @property
+    def reads(self) -> bool:
+        """Whether the log of this node can be read; a disk that takes nothing more can be."""
+        return self._end is not None or self._unlogged is not None
+
+    def waits(self, ctx: Context, item: Item) -> bool:
+        """What this node passes on for others does not wait for its disk; its own word does."""
+        own = (ctx.node, MARK + ctx.node)
+        if isinstance(item, Parcel):
+            return item.stamp.node in own
+        message = item.message.letter if isinstance(item.message, Relay) else item.message
+        match message:
+            case Letter() | Replay() | Replayed():
+                return last(message.origin) in own
+            case Have() | Gone():
+                return last(message.source) in own
+            case Acks():
+                return self._stall is None  # else it calls nothing acknowledged, see ``confirmed``
+            case _:
+                return not isinstance(message, _OF_MEMBERS)
+
+    def confirmed(self, stream: Stream, complete: int | None) -> int:
+        """While nothing can be stored, what this node believes to be acknowledged may not be on its disk."""
+        return super().confirmed(stream, complete) if self._stall is None else 0
+
+    def _tell_sources(self, ctx: Context, sender: str = "") -> None:
+        """Tell nodes whose events wait for this one: those below, and all if this is the only voter."""
+        below, record = ctx.container(BELOW) or (), self.council.record
+        every = sender or (record is not None and record.seats == (self.council.seat(ctx),))
+        sources = (each for each in self.streams.values() if not each.node.startswith(MARK))
+        hops = {self.upstream(ctx, each) for each in sources} - {None, sender}
+        hops.update(name for name, said in self.interests.said.items() if said.publishes and name in below)
+        to = sorted(hop for hop in hops if hop is not None and (every or hop in below))
+        if to:
+            ctx.send(to, self._unstored or Unstored(ctx.node))
+
+    @on(Unstored)
+    def unstored(self, ctx: Context, unstored: Unstored, sender: str) -> None:
+        """A node cannot store what is published here, or can again."""
+        before, self._elsewhere = self._elsewhere, unstored if unstored.reason else None
+        if before is not None or self._elsewhere is not None:
+            ctx.wake("elsewhere", FORGET)
+            self._tell_sources(ctx, sender)
+
+    def confirm(self, ctx: Context, number: int) -> None:
+        if self._sent and self._sent[0][0] <= number:
+            self._elsewhere = None
+        super().confirm(ctx, number)
+
+    def on_parcel(self, ctx: Context, parcel: Parcel, sender: str) -> None:
+        super().on_parcel(ctx, parcel, sender)
+        if self._unstored is not None and sender in (ctx.container(BELOW) or ()):
+            ctx.send(sender, self._unstored)
 
     # a log that is not what it was
 
@@ -128,6 +224,7 @@ class LoggedOrder(TotalOrder[S]):
                 ctx.repair(LOOK)
             else:
                 self.refused = True
+                self._refusal = Unstored(ctx.node, f"log of {ctx.channel!r}", history.error[:MAX_REASON])
         else:
             self._end = history.end
             self._began = self._began or history.end
@@ -199,6 +296,10 @@ class LoggedOrder(TotalOrder[S]):
     def on_report(self, ctx: Context, report: Report) -> None:
         if isinstance(report, Appended):
             parcels, self._writing, self._written = self._writing, [], None
+            cause = None if isinstance(report.failure, Damaged) else report.failure
+            failed, self._unlogged = self._unlogged, message_of(ctx.node, cause)
+            if failed is not None or self._unlogged is not None:
+                self._tell_sources(ctx)
             if report.error:
                 self.trouble = f"the disk of {ctx.node!r}: {report.error}"
                 self._end, self._logged = None, 0  # once it is known what the log has, from the record again
@@ -209,7 +310,12 @@ class LoggedOrder(TotalOrder[S]):
             self._log(ctx)
             self._admit(ctx)
         elif isinstance(report, Stalled):
-            self._stall = f"the disk of {ctx.node!r}: {report.error}" if report.error else ""
+            self._stall = message_of(ctx.node, report.failure)
+            self._tell_sources(ctx)
+            if self._stall is None:
+                self._acknowledge(
+                    ctx, tuple(self.streams)
+                )  # what was acknowledged meanwhile, see ``confirmed``
         elif report.ticket == LOOK:
             self._looked(ctx, report)
         else:
@@ -222,6 +328,8 @@ class LoggedOrder(TotalOrder[S]):
     def on_timer(self, ctx: Context, name: str) -> None:
         if name == "look":
             ctx.read(LOOK, 0, 0)
+        elif name == "elsewhere":
+            self._elsewhere = None
         elif name == "retain":
             if self._end is not None and not self.trouble:
                 ctx.retain(self.settings.keep_seconds, self.settings.keep_bytes)

@@ -1,0 +1,61 @@
+"""A publisher that waits for each acknowledgement waits for the disk and the network, and for no timer."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from gossamer import Channel, connect
+
+from .damages import node
+from .parties import SOON, host_of, take
+
+SLOW: dict[str, Any] = {"ack": 30.0, "heartbeat": 0.1, "patience": 1.0}
+"""Acknowledgements that wait for their beat would take as long as this."""
+COUNT = 20
+
+
+async def serial(channel: Channel, count: int) -> None:
+    for number in range(count):
+        await channel.acknowledged(await channel.publish(b"%d" % number), SOON)
+
+
+async def test_on_a_single_node_each_event_costs_one_commit(tmp_path: Path) -> None:
+    async with connect(name="b1", state=tmp_path) as node:
+        channel = await node.channel("log", template="persistent", settings={**SLOW, "seats": 1})
+        await serial(channel, 3)
+        values = host_of(node)._values
+        before = values.commits
+        async with asyncio.timeout(SOON):
+            await serial(channel, COUNT)
+        assert values.commits - before <= COUNT + 2
+
+
+async def test_a_client_of_each_of_three_nodes_waits_for_no_beat(tmp_path: Path) -> None:
+    async with (
+        node(tmp_path, 0) as first,
+        node(tmp_path, 1, first.addresses[0]) as second,
+        node(tmp_path, 2, first.addresses[0]) as third,
+    ):
+        for number, server in enumerate((first, second, third)):
+            async with connect(server.addresses[0], name=f"client{number}") as client:
+                channel = await client.channel("log", template="persistent", settings={**SLOW, "seats": 3})
+                await serial(channel, 1)
+                async with asyncio.timeout(SOON):
+                    await serial(channel, COUNT)
+
+
+async def test_history_that_is_asked_for_right_after_an_acknowledgement_has_the_event(tmp_path: Path) -> None:
+    """The record may still be on its way to the log of the node that answers."""
+    async with (
+        node(tmp_path, 0) as first,
+        node(tmp_path, 1, first.addresses[0]),
+        node(tmp_path, 2, first.addresses[0]),
+        connect(first.addresses[0], name="client") as client,
+    ):
+        channel = await client.channel("log", template="persistent", settings={**SLOW, "seats": 3})
+        for count in (5, 10, 15):
+            await serial(channel, 5)
+            async with channel.subscribe(from_place=0) as events:
+                assert len(await take(events, count)) == count
