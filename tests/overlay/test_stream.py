@@ -50,6 +50,8 @@ class AgainstTheModel(RuleBasedStateMachine):
         self.stream.begin(base)
         assert self.stream.torn == (torn or (skips and bool(self.delivered)))
         if skips:
+            while not self.first and base - 1 in self.came:
+                base -= 1
             self.first = base
             self.came |= set(range(1, base))
             self._skipped = base
@@ -375,3 +377,11 @@ def test_a_tail_that_ends_before_a_gap_is_offered_to_nobody() -> None:
     stream.begin(20)
     assert stream.low == 20
     assert stream.oldest == 20
+
+
+def test_what_came_just_before_the_beginning_is_not_thrown_away() -> None:
+    stream = Stream("s")
+    for number in (2, 4, 5):
+        stream.add(parcel("s", number))
+    stream.begin(6)
+    assert [each.stamp.sequence for each in stream.ready()] == [4, 5]

@@ -7,15 +7,10 @@ is acknowledged. Most nodes below never use a channel, and then they never hear 
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import msgspec
-from msgspec import Meta
 
 from gossamer.core.context import Context
-from gossamer.core.control import Message
-
-Version = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+from gossamer.core.control import Instant, Message
 
 
 class Interest(Message, frozen=True):
@@ -24,7 +19,7 @@ class Interest(Message, frozen=True):
     The version is the teller's clock, so that it grows across restarts and an old one never wins.
     """
 
-    version: Version
+    version: Instant
     listens: bool
     publishes: bool
 
@@ -32,7 +27,7 @@ class Interest(Message, frozen=True):
 class InterestHeard(Message, frozen=True):
     """I know your interest up to this version."""
 
-    version: Version
+    version: Instant
 
 
 class Told(msgspec.Struct):

@@ -161,9 +161,9 @@ class Stream:
     def begin(self, base: int, floor: int | None = None, resumes: bool = False) -> None:
         """The source keeps nothing before this number, which may leave a gap in what was delivered.
 
-        A node that has nothing of the source begins there. One that goes on from before, or ``resumes``
-        without having had anything of this source, can get what it lacks from ``floor`` on. What neighbours
-        asked for before that cannot be had: they ask again, and hear so.
+        A node that has nothing of the source begins there, or with what has come just before. A node that
+        goes on from before, or ``resumes`` without having had anything of this source, can get what it lacks
+        from ``floor`` on. What neighbours asked for before that cannot be had: they ask again, and hear so.
         """
         floor = base if floor is None else min(base, floor)
         self.floor = floor
@@ -173,6 +173,8 @@ class Stream:
         if self.next and self.reach >= floor - 1:
             return
         base = floor if resumes and not self.next else base
+        while not self.next and base - 1 in self.held:
+            base -= 1
         self.torn = self.begun and base > 1
         self.next = self.low = base
         self.settled = max(self.settled, base - 1)

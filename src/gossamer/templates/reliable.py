@@ -11,6 +11,7 @@ from gossamer.core.control import on
 from gossamer.core.names import NANOSECONDS, last, nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, PROGRESS, Membership
+from gossamer.overlay.interest import Interest
 from gossamer.overlay.stream import Key, Stream, ranges
 from gossamer.overlay.streamwords import MAX_ASKED, MAX_STREAMS, Acks, Gone, Have, Missing, Position
 from gossamer.templates.multicast import on_backbone
@@ -219,6 +220,8 @@ class Reliable(Sourced[S]):
         """
         above = self.upstream(ctx, stream)
         new = stream.neighbours(self.hops(ctx, above), self._time)
+        if above is None:  # nothing is kept for anybody but here
+            stream.base = max(stream.base, stream.low)
         if new and above is not None and stream.base < stream.low:
             stream.untold.update(new)
             ctx.send(above, Missing(stream.address, key[1], ()))
@@ -253,6 +256,15 @@ class Reliable(Sourced[S]):
                 stream.unsure(membership.who)
             self._place(ctx, key, stream)
         self._tick(ctx)
+
+    @on(Interest)
+    def hear(self, ctx: Context, interest: Interest, sender: str) -> None:
+        """A node below that listens now counts at once: what comes next is not released before it has it."""
+        super().hear(ctx, interest, sender)
+        if interest.listens and on_backbone(ctx):
+            for key, stream in self.streams.items():
+                self._place(ctx, key, stream)
+            self._tick(ctx)
 
     def on_container(self, ctx: Context, name: str, value: Any) -> None:
         own = self.streams.get((ctx.node, ctx.incarnation))
