@@ -94,6 +94,7 @@ class TotalOrder(Reliable[S]):
         self._proposed: dict[Key, int] = {}
         self._told = self._told_number = self._number = 0  # what this node has told: index, place, parcel
         self._lacked: deque[tuple[int, int]] = deque()  # parcels of the order told here, with the last index
+        self._insisted = 0
         self._stuck, self._torn = (0, 0), 0  # since when; the index from which on places were never told here
         self._patience = min(self._laggard, nanoseconds(2 * settings.patience))
 
@@ -126,6 +127,8 @@ class TotalOrder(Reliable[S]):
             stream.begun = self.next > 0  # what it told before it came here is missing here
         elif self.begins(ctx, stream):
             stream.settled = 0  # kept until it has its place: a new sequencer may have to begin with it
+        elif on_backbone(ctx):
+            stream.confirmed = max(0, stream.next - 1)  # it was forgotten when all of it had its places
         return stream
 
     def resumes(self, stream: Stream) -> bool:
@@ -266,12 +269,21 @@ class TotalOrder(Reliable[S]):
 
     def _beat(self, ctx: Context, key: Key, stream: Stream) -> bool:
         busy = super()._beat(ctx, key, stream)
+        if self._sent and not on_backbone(ctx) and self.begins(ctx, stream):
+            self._insist(ctx, key, stream)
+            busy = True
         waits = bool(self.places) or 0 < self._torn == self.next
         if not waits or self._stuck[0] != self.next:
             self._stuck = (self.next, self._time)
         elif self._time - self._stuck[1] > (self._laggard if self._may_come() else self._patience):
             self._skip(ctx)
         return busy or waits
+
+    def _insist(self, ctx: Context, key: Key, stream: Stream) -> None:
+        """The server has everything and has not said that it is acknowledged: that may have been lost."""
+        if ctx.server is not None and self._time - self._insisted >= self._reminder and not stream.waiting:
+            self._insisted = self._time
+            self._tell(ctx, key, stream, ctx.server)
 
     def _may_come(self) -> bool:
         """Whether what is next can still come: its place, if a stream of the order lacks something; or it has
