@@ -91,7 +91,7 @@ class Channel(Outlet):
             A name under which it is kept how far everything is done; with it, a subscription goes on there
             after a restart. Where the template has a history this node keeps it, and the first time it
             begins with the history. On a ``dispatch`` channel the dispatcher keeps it, with all that comes
-            meanwhile; that it goes on at another one is not to be relied on yet.
+            meanwhile, and it may be taken up at another dispatcher.
         from_place, from_time
             The history first, from ``event.place`` or from an instant on (seconds since 1970, or a datetime),
             then what comes live; only where the template keeps one.
