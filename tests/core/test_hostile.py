@@ -29,6 +29,7 @@ from gossamer.overlay.items import Item
 from gossamer.overlay.monitor import MonitorSettings, monitor
 from gossamer.overlay.registry import Registry
 from gossamer.overlay.streamwords import Gone, Have, Missing
+from gossamer.testing.fake import parcel
 from gossamer.testing.hostile import Stranger
 
 SECONDS = 2.0
@@ -141,9 +142,9 @@ def test_hostile_numbers_cost_bounded_time_and_memory_and_a_node_goes_on(templat
                     node.hear("stranger", Control(channel_id(channel), message))
                     node.wait(0.5 if number % 20 == 0 else 0.0)
             assert tracemalloc.get_traced_memory()[0] < MEMORY, f"{channel} keeps what a stranger says"
-        for number, parcel in enumerate(stranger.parcels("news", INPUTS)):
-            with in_time(parcel):
-                node.hear("stranger", parcel)
+        for number, forged in enumerate(stranger.parcels("news", INPUTS)):
+            with in_time(forged):
+                node.hear("stranger", forged)
                 node.wait(0.5 if number % 20 == 0 else 0.0)
         assert tracemalloc.get_traced_memory()[0] < MEMORY, "parcels of a stranger are kept"
     finally:
@@ -177,3 +178,26 @@ def test_a_registry_entry_with_the_greatest_counter_pins_nothing() -> None:
     pinned = Item("colour", 2**63 - 1, "stranger", b"black")
     with pytest.raises(ProtocolError, match=r"item\.counter"):
         node.engine.receive(node.now, "stranger", Control(channel_id(Registry.name), Feed((pinned,))))
+
+
+RELIABLE = ["reliable", "causal", "total-order", "persistent"]
+
+
+@pytest.mark.parametrize("template", RELIABLE)
+def test_a_parcel_far_away_before_a_stream_begins_is_no_window_to_look_through(template: str) -> None:
+    node = Node(template)
+    life = START // 1_000_000
+    node.hear("client", parcel("m/client", 2**62, channel="news", incarnation=life))
+    node.hear("client", Control(channel_id("news"), Have("m/client", life, 1, 1)))
+    with in_time("the next beats"):
+        node.wait(1)
+
+
+@pytest.mark.parametrize("template", RELIABLE)
+def test_a_source_without_a_name_stops_nobody(template: str) -> None:
+    node = Node(template)
+    node.hear("client", Control(channel_id("news"), Have("m/", START // 1_000_000, 1, 1)))
+    before = node.delivered
+    node.publish()
+    node.wait(30)
+    assert node.delivered > before or template in BELIEVING  # one node of two makes no majority

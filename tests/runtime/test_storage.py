@@ -273,3 +273,13 @@ async def test_without_a_state_folder_a_log_works_and_ends_with_its_node() -> No
             assert node._host is not None
             await node._host.ask("c", b"x")
             assert (await node._host.ask("c", 0)).records == (b"x",)
+
+
+async def test_an_append_that_waited_while_its_log_was_repaired_is_refused() -> None:
+    desk = Desk()
+    desk.storage.request(Append(1, 0, (b"a", b"b"), 0))
+    desk.storage.request(Append(1, 1, (b"x",), 7))
+    desk.storage.request(Append(1, 2, (b"c",), 2))
+    reports = await desk.have(3)
+    assert [(each.position, bool(each.error)) for each in reports] == [(2, False), (2, True), (3, False)]
+    await desk.close()

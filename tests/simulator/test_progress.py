@@ -52,7 +52,7 @@ def test_a_client_that_is_never_acknowledged_is_caught(
 
 
 def test_a_stream_that_keeps_the_old_address_of_its_source_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def stays(self: Reliable[Any], ctx: Context, key: Any, have: Have) -> Stream | None:
+    def stays(self: Reliable[Any], ctx: Context, key: Any, have: Have, sender: str) -> Stream | None:
         return self.streams.get(key) or self.open(ctx, key, have.source)
 
     monkeypatch.setattr(Reliable, "located", stays)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -9,9 +10,12 @@ import pytest
 from gossamer.core.context import NODES, TREE
 from gossamer.core.effect import Reply
 from gossamer.core.event import Criteria
+from gossamer.core.names import NANOSECONDS
 from gossamer.core.tree import Tree
-from gossamer.overlay.movewords import ForgetKept, Keep, KeptDone
+from gossamer.overlay.box import Box
+from gossamer.overlay.movewords import Claim, Filled, ForgetKept, Keep, KeptDone, Outrun
 from gossamer.templates.dispatch import Dispatch
+from gossamer.testing.fake import FakeContext, parcel
 
 from .histories import History
 from .worlds import CHANNEL, Net
@@ -350,3 +354,28 @@ def test_what_comes_while_its_dispatcher_is_down_is_told_as_a_gap() -> None:
     net.send()
     assert net.got["D", "A"][-1] == 4
     assert net.lost() >= 1
+
+
+def test_a_box_that_leaves_while_an_older_copy_is_claimed_leaves_the_merging_to_its_new_place() -> None:
+    net = Moving()
+    net.go("B", net.come("B"))
+    keeping = net.at("B").keeping
+    ctx = FakeContext("B", rng=Random(1), now=NANOSECONDS)
+    keeping.merge(ctx, "ann")
+    (serial,) = keeping._sought
+    assert keeping.answer(ctx, Claim("ann", "C", 77, 2**60))
+    keeping.outrun(ctx, Outrun("B", serial))
+    assert not keeping._sought
+
+
+def test_parcels_on_their_way_are_sent_again_after_a_merge() -> None:
+    net = Moving()
+    net.come("c")
+    keeping = net.at("C").keeping
+    box = keeping.boxes["ann"]
+    ctx = FakeContext("C", rng=Random(1), now=NANOSECONDS)
+    for number in range(1, 6):
+        keeping.keep(ctx, box, parcel("A", number, number))
+    copy = Box("ann", Criteria(), 1)
+    keeping._merge(ctx, box, copy, Filled("C", 1))
+    assert (box.owner.sent, box.owner.got) == (5, 0)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gossamer.core.context import BELOW, SERVER
+from gossamer.core.effect import Acknowledged
 from gossamer.core.errors import ConfigError
 from gossamer.core.event import Envelope, Wishes
 from gossamer.overlay.groupwords import TreeUpdate
@@ -815,3 +816,33 @@ def test_a_reader_that_moves_gets_what_it_missed_from_the_tail_of_its_new_server
     net.world.run(30)
     assert net.got["c", "b1"] == list(range(1, 61))
     assert net.gaps == {}
+
+
+@pytest.mark.parametrize(("moves", "sender"), [(1, "b"), (2**31, "x"), (1, "a")])
+def test_a_move_is_believed_only_from_the_way_to_the_new_address(moves: int, sender: str) -> None:
+    ctx = FakeContext("m", neighbours="a", below=("x", "b"))
+    template = Reliable(ReliableSettings())
+    template.on_open(ctx)
+    template.have(ctx, Have("m/b", 1, 1, 0), "b")
+    template.have(ctx, Have("m/x/b", 1, 1, 0, moves=moves), sender)
+    assert template.streams["b", 1].address == "m/b"
+
+
+def test_what_all_have_is_acknowledged_once_the_tree_is_whole_though_nothing_else_happens() -> None:
+    ctx = FakeContext("m", neighbours="a")
+    template = Reliable(ReliableSettings())
+    template.on_open(ctx)
+    tree = TreeUpdate(1, 1, ("a", "m"), (0, 0), (3, 3))
+    template.group.update(ctx, tree, "a")
+    whole = False
+    template.group.complete = lambda ctx: whole  # type: ignore[method-assign]
+    template.on_publish(ctx, parcel("m", 1))
+    template.acks(ctx, Acks(1, 1, (("m", 1, 1, 1, 1),)), "a")
+    for _ in range(5):
+        template.on_timer(ctx, "beat")
+    assert not [each for each in ctx.effects if isinstance(each, Acknowledged)]
+    whole = True
+    ctx.clear()
+    assert template._ticking
+    template.on_timer(ctx, "beat")
+    assert [each for each in ctx.effects if isinstance(each, Acknowledged)]

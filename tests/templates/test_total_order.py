@@ -15,6 +15,7 @@ from gossamer.core.event import Criteria, Envelope, Wishes
 from gossamer.core.parcel import Parcel
 from gossamer.overlay.councilwords import Entry, History, Stranger, Welcome
 from gossamer.overlay.groupwords import TreeUpdate
+from gossamer.overlay.interest import Interest
 from gossamer.overlay.order import MARK, Order, order_parcel
 from gossamer.overlay.streamwords import Acks, Gone, Have, Missing
 from gossamer.simulator.checks import Ledger
@@ -487,3 +488,15 @@ def test_a_client_that_only_publishes_is_acknowledged_and_its_window_moves_on() 
     assert net.got["b3", "c"] == list(range(1, 21))
     assert net.obstacle("c") is None
     assert net.at("c").unconfirmed(net.ctx("c")) == []
+
+
+def test_only_the_server_of_a_source_acknowledges_its_events() -> None:
+    ctx = FakeContext("m", neighbours="a", below=("source", "other"))
+    template = TotalOrder(TotalOrderSettings())
+    template.on_open(ctx)
+    template.hear(ctx, Interest(1, False, True), "source")
+    template.hear(ctx, Interest(1, True, False), "other")
+    template.have(ctx, Have("m/source", 1, 1, 1), "source")
+    template.on_parcel(ctx, parcel("m/source", 1), "source")
+    template.acks(ctx, Acks(0, 0, (("source", 1, 0, 0, 1),)), "other")
+    assert template.streams["source", 1].confirmed == 0

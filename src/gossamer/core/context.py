@@ -238,9 +238,13 @@ class Context:
         """Keep a small value on this node's disk under a key of this channel; None forgets it."""
         self._emit(Store(f"{self.channel}/{key}", value, self.id))
 
-    def append(self, ticket: int, records: Iterable[bytes]) -> None:
-        """Append to this channel's log; an Appended report with the ticket follows when it is on disk."""
-        self._emit(Append(self.id, ticket, tuple(records)))
+    def append(self, ticket: int, records: Iterable[bytes], at: int = -1) -> None:
+        """Append to this channel's log; an Appended report with the ticket follows when it is on disk.
+
+        at
+            Where the log must end for that; negative: anywhere.
+        """
+        self._emit(Append(self.id, ticket, tuple(records), at))
 
     def read(self, ticket: int, position: int, limit: int) -> None:
         """Read up to so many records of this channel's log; a History report with the ticket follows."""

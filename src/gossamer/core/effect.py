@@ -116,11 +116,17 @@ class Store(Effect, frozen=True):
 
 
 class Append(Effect, frozen=True):
-    """Append records to a channel's log on this node; an Appended report follows when they are on disk."""
+    """Append records to a channel's log on this node; an Appended report follows when they are on disk.
+
+    at
+        Where the log must end for that: an append that waited while the log was repaired is refused.
+        Anywhere if it is negative.
+    """
 
     channel: int
     ticket: int
     records: tuple[bytes, ...]
+    at: int = -1
 
 
 class Read(Effect, frozen=True):

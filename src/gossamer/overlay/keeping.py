@@ -137,13 +137,17 @@ class Keeping:
     def _resume(self, ctx: Context, box: Box) -> None:
         owner = box.owner
         if owner is not None:
-            if owner.hop:
-                self._place.relay.send(ctx, owner.hop, Resume(owner.serial, box.done, box.lost))
-            else:
-                self._place.resumed(ctx, box)
-            box.lost = 0
+            self._tell_owner(ctx, box, owner)
             owner.sent = owner.got = max(owner.sent, box.first - 1)
             self._push(ctx, box, owner)
+
+    def _tell_owner(self, ctx: Context, box: Box, owner: Taker) -> None:
+        """Tell a subscriber what is done and how much was lost."""
+        if owner.hop:
+            self._place.relay.send(ctx, owner.hop, Resume(owner.serial, box.done, box.lost))
+        else:
+            self._place.resumed(ctx, box)
+        box.lost = 0
 
     # what comes
 
@@ -301,13 +305,18 @@ class Keeping:
         return True
 
     def _merge(self, ctx: Context, box: Box, copy: Box, filled: Filled) -> None:
+        if self.boxes.get(box.name) is not box:  # it has been claimed meanwhile: its new place shall merge
+            self.seeking.say(ctx, box.name)
+            return
         if filled.next:
             box.lost += filled.lost
             for late in box.merge(copy):
                 ctx.drop(late, GIVEN_UP)
         self.ledger.state(ctx, box, lambda ctx: self._settle(ctx, box, filled))
-        if box.name in self.boxes:
-            self._resume(ctx, box)
+        if box.owner is not None:
+            if box.lost:
+                self._tell_owner(ctx, box, box.owner)
+            self._push(ctx, box, box.owner)
 
     def _fill(self, ctx: Context, box: Box, filled: Filled) -> None:
         del self._sought[filled.serial]
@@ -350,7 +359,7 @@ class Keeping:
         box = self._sought.get(outrun.serial)
         if box is None:
             return
-        if box.copy_of is not None:  # the other copy is the later one, and shall claim what this one has
+        if box.copy_of is not None:  # the box is elsewhere by now, or the other copy is the later one
             del self._sought[outrun.serial]
             self.seeking.say(ctx, box.name)
             return

@@ -57,12 +57,15 @@ class Wish(msgspec.Struct):
         Whether it has caught up, and follows what is delivered here.
     call
         Of the application that wants it.
+    whom
+        The node that was asked for it last.
     """
 
     next: int
     since: int = 0
     done: bool = False
     call: int = 0
+    whom: str = ""
 
 
 class MoreHistory(msgspec.Struct, frozen=True):

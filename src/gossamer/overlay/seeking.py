@@ -195,8 +195,10 @@ class Seeking:
         self._tell(ctx, ())
 
     def say(self, ctx: Context, name: str) -> None:
-        """Those above learn anew that something is kept here: they may know of another copy."""
-        self._tell(ctx, ((name, self._here.names()[name]),))
+        """Those above learn anew that something is kept on this side: they may know of another copy."""
+        since = self._here.names().get(name, self._where.get(name, (HERE, 0))[1])
+        if since:
+            self._tell(ctx, ((name, since),))
 
     def _tell(self, ctx: Context, names: tuple[Hosted, ...]) -> None:
         """Those above learn what is new on this side, and whether that is all."""

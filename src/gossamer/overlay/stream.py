@@ -15,6 +15,8 @@ Key = tuple[str, int]
 UNLIMITED = 2**63 - 1
 TAIL, TAIL_BYTES = 64, 256 * 1024
 """Parcels of a source that every member has, and their bytes, which are kept for members that move here."""
+LIMIT = 2**20
+"""Numbers that a window may span, unless its template says less."""
 MAX_KEPT = 64
 """Old parcels of a source that are kept because somebody asked for them."""
 
@@ -63,6 +65,7 @@ class Stream:
         "high",
         "kept",
         "life",
+        "limit",
         "low",
         "moved",
         "moves",
@@ -86,6 +89,8 @@ class Stream:
         self.moves = 0
         """How often the source has changed its server, as far as is known here."""
         self.life = life
+        self.limit = LIMIT
+        """How far beyond what is next a number may be."""
         self.next = first
         self.high = max(0, first - 1)
         self.low = self.base = first
@@ -152,11 +157,11 @@ class Stream:
 
     # what arrives
 
-    def fits(self, number: int, limit: int) -> bool:
+    def fits(self, number: int) -> bool:
         """Whether a number is near enough to what is known here to belong to the window."""
         if self.next:
-            return number < self.next + limit
-        return not self.held or abs(number - next(iter(self.held))) < limit
+            return number < self.next + self.limit
+        return not self.held or abs(number - next(iter(self.held))) < self.limit
 
     def begin(self, base: int, floor: int | None = None, resumes: bool = False) -> None:
         """The source keeps nothing before this number, which may leave a gap in what was delivered.
@@ -178,8 +183,8 @@ class Stream:
         self.torn = self.begun and base > 1
         self.next = self.low = base
         self.settled = max(self.settled, base - 1)
-        self.high = max(self.high, base - 1)
-        self.held = {number: parcel for number, parcel in self.held.items() if number >= base}
+        self.held = {each: parcel for each, parcel in self.held.items() if base <= each < base + self.limit}
+        self.high = max(self.held, default=base - 1)
         self._weigh()
 
     def add(self, parcel: Parcel, asked: bool = False) -> bool:
@@ -262,7 +267,8 @@ class Stream:
         if not self.next or (self.next > self.high and not self.wanted):
             return []
         held, asked, recent = self.held, self._asked, now - patience
-        numbers = [number for number in range(self.next, self.high + 1) if number not in held]
+        last = min(self.high, self.next + self.limit)
+        numbers = [number for number in range(self.next, last + 1) if number not in held]
         if self.wanted:
             numbers += [each for each in sorted(self.wanted) if each < self.next and not self.find(each)]
         due = [number for number in numbers if asked.get(number, recent) <= recent][:limit]
@@ -271,7 +277,7 @@ class Stream:
 
     def expect(self, number: int, window: int) -> None:
         """Somebody asks for a number: it exists, if it is not too far from what is known to exist."""
-        if number <= self.high + window:
+        if number <= self.high + window and number < self.next + self.limit:
             self.high = max(self.high, number)
 
     def skip(self, number: int) -> list[Parcel]:

@@ -23,7 +23,7 @@ import os
 import re
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -226,6 +226,12 @@ class Storage:
         cause: StorageError | None = None
         try:
             opened = self._log(channel)
+            if any(at >= 0 and at != end for at, end in _ends(appends, opened.end)):
+                if len(appends) > 1:
+                    return {number: one for each in appends for number, one in self._append([each]).items()}
+                number, append = appends[0]
+                refusal = f"the log ends at {opened.end}, and these records belong at {append.at}"
+                return {number: (channel, Appended(append.ticket, opened.end, refusal))}
             records = [record for _, append in appends for record in append.records]
             position = opened.append(records) - len(records)
             self._said.pop(channel, None)
@@ -384,6 +390,13 @@ class Storage:
         """The next free position, if the log could be opened."""
         opened = self._logs.get(channel)
         return opened.end if opened else 0
+
+
+def _ends(appends: list[tuple[int, Append]], end: int) -> Iterator[tuple[int, int]]:
+    """For each append where its records belong, and where the log will end before it."""
+    for _, append in appends:
+        yield append.at, end
+        end += len(append.records)
 
 
 def _size(request: Request) -> int:

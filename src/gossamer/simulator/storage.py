@@ -90,6 +90,9 @@ class Storage:
         drive.pending.popleft()
         log = drive.log(request.channel)
         match request:
+            case Append(ticket=ticket, at=at) if at >= 0 and at != log.end:
+                refusal = f"the log ends at {log.end}, and these records belong at {at}"
+                self._report(host, request.channel, Appended(ticket, log.end, refusal))
             case Append(ticket=ticket, records=records):
                 self._report(host, request.channel, Appended(ticket, log.append(records)))
             case Read(ticket=ticket, position=position, limit=limit):

@@ -263,7 +263,7 @@ class Causal(Reliable[S]):
         key = (last(have.source), have.incarnation)
         position = self.streams.upto(key)
         missed = (min(have.base, have.floor or have.base) if position else have.base) - 1
-        stream = self.located(ctx, key, have)
+        stream = self.located(ctx, key, have, sender)
         if stream is None:
             return
         if missed >= max(1, position) and sender == self.upstream(ctx, stream):

@@ -9,7 +9,7 @@ import msgspec
 from gossamer.core.context import Context
 from gossamer.core.control import on
 from gossamer.core.effect import History
-from gossamer.core.names import nanoseconds
+from gossamer.core.names import last, nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import DURABLE, Membership
 from gossamer.overlay.post import Carried, Relay
@@ -151,6 +151,7 @@ class Persistent(LoggedOrder[S]):
         ctx.wake("history", 5 * self.settings.repair)
         if to is None:
             return
+        wish.whom = to
         replay = Replay(to, ctx.address, number, wish.next, wish.since)
         if to == ctx.node:
             self.replay(ctx, replay, ctx.node)
@@ -165,6 +166,8 @@ class Persistent(LoggedOrder[S]):
         wish = self.wishes.get(replayed.wish)
         if wish is None or wish.done or replayed.asked != wish.next:
             return
+        if replayed.wish == LOG and last(replayed.origin) != wish.whom:
+            return  # only a voter that was asked may write into the log of another
         parcels = parcels_of(replayed)
         wish.next, wish.since = replayed.following, 0 if parcels else wish.since
         if replayed.wish == LOG:

@@ -20,6 +20,8 @@ from gossamer.templates.sources import ReliableSettings, Sourced
 S = TypeVar("S", bound=ReliableSettings)
 WINDOW_BYTES = 64 * 1024 * 1024
 """What the parcels of one source that are on their way may weigh."""
+MOVES = 1000
+"""Moves of a source that may have passed unheard."""
 FAR = 16
 """Windows beyond what is next that a sequence number may be: a greater one is taken for nonsense."""
 
@@ -82,7 +84,7 @@ class Reliable(Sourced[S]):
             return
         stream = self._stream(ctx, parcel, 0)
         number = parcel.stamp.sequence
-        if not stream.fits(number, self._far):
+        if not stream.fits(number):
             ctx.drop(parcel, "beyond the window")
             return
         self._answers |= stream.entry == ctx.node
@@ -186,6 +188,7 @@ class Reliable(Sourced[S]):
     def open(self, ctx: Context, key: Key, address: str, first: int = 0) -> Stream:
         """A stream that was not here."""
         stream = self.streams.begin(key, address, first)
+        stream.limit = self._far
         stream.dead = key[0] == ctx.node and not self.begins(ctx, stream)  # an earlier life
         stream.over = int(stream.dead)
         self._place(ctx, key, stream)
@@ -331,7 +334,8 @@ class Reliable(Sourced[S]):
         self._release(ctx, stream)
         lacks = not stream.next and stream.over < 2
         wanting = lacks or stream.next <= stream.high or stream.waiting or stream.expelled
-        return bool(wanting) or self.lost(ctx)
+        unreleased = above is None and stream.due  # it is not released before the tree is whole
+        return bool(wanting) or unreleased or self.lost(ctx)
 
     def _seek(self, ctx: Context, key: Key, stream: Stream, numbers: list[int]) -> None:
         """What others lack of a source that lives anew: it has nothing of it left, but may come to ask for it
@@ -399,7 +403,8 @@ class Reliable(Sourced[S]):
                 stream.fresh |= stream.hear(
                     sender, min(number, stream.high), min(own, stream.high), self._time
                 )
-                stream.confirmed = max(stream.confirmed, min(confirmed, stream.high))
+                if sender == ctx.server:  # only the server of a source knows
+                    stream.confirmed = max(stream.confirmed, min(confirmed, stream.high))
                 self.heard_confirmed(ctx, (source, incarnation), stream)
                 self._release(ctx, stream)
                 self._hasten(ctx, (source, incarnation), stream)
@@ -410,7 +415,7 @@ class Reliable(Sourced[S]):
     @on(Have)
     def have(self, ctx: Context, have: Have, sender: str) -> None:
         key = (last(have.source), have.incarnation)
-        stream = self.located(ctx, key, have)
+        stream = self.located(ctx, key, have, sender)
         if stream is None or sender != self.upstream(ctx, stream) or have.base > have.high + 1:
             return
         stream.begin(have.base, have.floor or have.base, self.resumes(stream))
@@ -428,18 +433,20 @@ class Reliable(Sourced[S]):
         """Whether this node lacks what a stream had before it came here."""
         return False
 
-    def located(self, ctx: Context, key: Key, have: Have) -> Stream | None:
-        """The stream that a neighbour speaks of, at its source's latest address; None if there are too many.
+    def located(self, ctx: Context, key: Key, have: Have, sender: str) -> Stream | None:
+        """The stream that a neighbour speaks of, at its source's latest address; None if there are too many,
+        or if the neighbour is not on the way to that address.
 
         A stream that has moved is told at once to all neighbours that are now behind this node.
         """
         stream = self.streams.get(key)
+        on_the_way = self.upstream(ctx, Stream(have.source, life=have.incarnation)) == sender
         if stream is None:
-            if len(self.streams) >= MAX_STREAMS:
+            if len(self.streams) >= MAX_STREAMS or not on_the_way:
                 return None
             stream = self.open(ctx, key, have.source)
             stream.moves = have.moves
-        elif have.moves > stream.moves and not self.begins(ctx, stream):
+        elif on_the_way and stream.moves < have.moves < stream.moves + MOVES and not self.begins(ctx, stream):
             stream.move(have.source, have.moves)
             self._place(ctx, key, stream)
             for neighbour in stream.behind:

@@ -120,7 +120,7 @@ class TotalOrder(Reliable[S]):
 
     def open(self, ctx: Context, key: Key, address: str, first: int = 0) -> Stream:
         stream = super().open(ctx, key, address, first)
-        if key[0][0] == MARK:
+        if key[0].startswith(MARK):
             stream.settled = max(0, stream.next - 1)  # acknowledged when its places are done
             stream.dead = stream.entry == ctx.node and not self.begins(ctx, stream)  # of an earlier life
             stream.over = int(stream.dead)
@@ -133,14 +133,14 @@ class TotalOrder(Reliable[S]):
 
     def resumes(self, stream: Stream) -> bool:
         """A new sequencer may have told places that this node lacks before it heard of that sequencer."""
-        return self.next > 0 and stream.node[0] == MARK
+        return self.next > 0 and stream.node.startswith(MARK)
 
     def kept(self, stream: Stream) -> int | None:
         return stream.arrived  # a newcomer's may have had its place before its time
 
     def turn(self, ctx: Context, parcel: Parcel) -> bool:
         stamp = parcel.stamp
-        if stamp.node[0] == MARK:
+        if stamp.node.startswith(MARK):
             return True
         place, _ = self.places.get(self.next, NOWHERE)
         return not self._ordered(ctx) or (place.key, place.sequence) == (stamp.key, stamp.sequence)
@@ -150,7 +150,7 @@ class TotalOrder(Reliable[S]):
         return on_backbone(ctx) or self._listens(ctx, ctx.server)
 
     def advance(self, ctx: Context, stream: Stream, sender: str | None) -> None:
-        if stream.torn and stream.node[0] == MARK:
+        if stream.torn and stream.node.startswith(MARK):
             stream.torn, self._torn = False, max(self.places, default=self.next - 1) + 1
         super().advance(ctx, stream, sender)
         if not stream.node.startswith(MARK):
@@ -159,7 +159,7 @@ class TotalOrder(Reliable[S]):
         self._go_on(ctx, sender)
 
     def in_order(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
-        if parcel.stamp.node[0] == MARK:
+        if parcel.stamp.node.startswith(MARK):
             self._hear(ctx, parcel)
         elif self._ordered(ctx):
             parcel.place = self.places[self.next][1]
@@ -289,7 +289,7 @@ class TotalOrder(Reliable[S]):
         """Whether what is next can still come: its place, if a stream of the order lacks something; or it has
         one, and its parcel does.
         """
-        orders = (stream for stream in self.streams.values() if stream.node[0] == MARK)
+        orders = (stream for stream in self.streams.values() if stream.node.startswith(MARK))
         return self.next in self.places or any(each.next <= each.high and each.over < 2 for each in orders)
 
     def _skip(self, ctx: Context) -> None:
@@ -309,7 +309,7 @@ class TotalOrder(Reliable[S]):
     def _jump(self, ctx: Context, index: int) -> None:
         """Places are missing: whatever they were for is missing too; 0 if nothing that follows is known."""
         self.next, self._torn = index, self._torn if self._torn > index > 0 else 0
-        for name in sorted({key[0] for key in self.streams if key[0][0] != MARK}):
+        for name in sorted({key[0] for key in self.streams if not key[0].startswith(MARK)}):
             ctx.gap(name)
 
     # sequencing
@@ -324,7 +324,7 @@ class TotalOrder(Reliable[S]):
     def _propose(self, ctx: Context) -> None:
         """Give places to parcels that have arrived in the order of their source."""
         for key, stream in tuple(self.streams.items()):
-            if key[0][0] != MARK and stream.next:
+            if not key[0].startswith(MARK) and stream.next:
                 number = max(self._proposed.get(key, 0), stream.next - 1) + 1
                 while number in stream.held:
                     self._proposed[key] = number

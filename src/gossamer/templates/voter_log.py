@@ -110,8 +110,12 @@ class LoggedOrder(TotalOrder[S]):
         self._written: int | None = None
         """Up to which index entries are on disk, while records go there; one lot at a time."""
         self._writing: Places = []
+        self._appending = 0
+        """The ticket of the append that is under way."""
         self._lagging = 0
         """The index at which entries waited for their parcels at the last beat."""
+        self._trimmed: dict[str, int] = {}
+        """Other seats whose logs begin behind the end of this one, and where."""
         self._found: dict[tuple[Key, int], Parcel] = {}
         """Parcels that were read from the log of another seat."""
 
@@ -219,13 +223,14 @@ class LoggedOrder(TotalOrder[S]):
         elif history.error:
             others = record is not None and len(record.seats) > 1
             self._ready, self._end, self._logged, self._written, self._writing = False, None, 0, None, []
+            self._appending = 0
             self.trouble = f"the log of {ctx.node!r} from {history.position} on: {history.error}"
             if others or (record is not None and history.position >= record.number):
                 ctx.repair(LOOK)
             else:
                 self.refused = True
                 self._refusal = Unstored(ctx.node, f"log of {ctx.channel!r}", history.error[:MAX_REASON])
-        else:
+        elif self._written is None:  # else a later look, or the report of the append, says where it ends
             self._end = history.end
             self._began = self._began or history.end
             self.keeper.numbered = history.end
@@ -289,11 +294,13 @@ class LoggedOrder(TotalOrder[S]):
     def _write(self, ctx: Context, before: int, parcels: Places, frames: Sequence[bytes]) -> None:
         assert self._end is not None
         self._tickets += 1
-        self._written, self._writing = before, parcels
+        self._written, self._writing, self._appending = before, parcels, self._tickets
+        ctx.append(self._tickets, frames, self._end)
         self._end += len(frames)
-        ctx.append(self._tickets, frames)
 
     def on_report(self, ctx: Context, report: Report) -> None:
+        if isinstance(report, Appended) and report.ticket != self._appending:
+            return  # it was under way when the log was found damaged
         if isinstance(report, Appended):
             parcels, self._writing, self._written = self._writing, [], None
             cause = None if isinstance(report.failure, Damaged) else report.failure
@@ -386,10 +393,16 @@ class LoggedOrder(TotalOrder[S]):
             return
         if replayed.frames and replayed.first == self._end:
             self._write(ctx, self._logged, parcels, replayed.frames)
-        elif replayed.frames:  # the others have trimmed what comes before
-            self._end = None
+        elif replayed.frames:  # it has trimmed what comes before; another seat may have it
+            self._trimmed[last(replayed.origin)] = replayed.first
+            others = {name for name, _ in self.council.seats if name in self.council.live(ctx)} - {ctx.node}
+            if not others <= self._trimmed.keys():
+                wish.next = self._end
+                self.ask_log(ctx)
+                return
+            first, self._trimmed, self._end = min(self._trimmed.values()), {}, None
             del self.wishes[LOG]
-            ctx.repair(LOOK, replayed.first)
+            ctx.repair(LOOK, first)
             return
         if self._end >= self._count:
             del self.wishes[LOG]
