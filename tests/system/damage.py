@@ -127,8 +127,9 @@ async def one_of_three(folder: Path, originals: Originals, file: str, kind: str)
             repaired(folder / "b2", said)
             assert not (again := refusal(begin(2))), again
         expected = [*range(COUNT), *range(1000, 1000 + NEW)]
-        assert await talk(addresses[0], range(1000, 1000 + NEW), COUNT + NEW) == expected
-        assert await talk(addresses[2], range(0), COUNT + NEW) == expected
+        for address, more in ((addresses[0], range(1000, 1000 + NEW)), (addresses[2], range(0))):
+            found = await talk(address, more, COUNT + NEW)
+            assert found == expected, found
         return "refused, repaired, nothing lost" if said else "nothing lost"
     finally:
         for node in nodes:

@@ -26,7 +26,7 @@ def _ip(*arguments: str) -> None:
 
 
 class Hosts:
-    """So many hosts, each with an address of its own: ``10.213.7.1``, ``10.213.7.2`` …
+    """So many hosts, each with addresses of its own: ``10.213.7.1`` and ``fd00:213::1``, ``10.213.7.2`` …
 
     The bridge stands in a namespace of its own, so that nothing of the machine is touched.
     """
@@ -34,13 +34,14 @@ class Hosts:
     def __init__(self, count: int) -> None:
         self.names = [f"gossamer-{os.getpid()}-{number}" for number in range(count)]
         self.addresses = [f"{NET}.{number + 1}" for number in range(count)]
+        self.six = [f"fd00:213::{number + 1}" for number in range(count)]
         self._middle = f"gossamer-{os.getpid()}-bridge"
 
     def __enter__(self) -> Hosts:
         _ip("netns", "add", self._middle)
         _ip("-n", self._middle, "link", "add", "bridge", "type", "bridge")
         _ip("-n", self._middle, "link", "set", "bridge", "up")
-        for number, (name, address) in enumerate(zip(self.names, self.addresses, strict=True)):
+        for number, (name, address, six) in enumerate(zip(self.names, self.addresses, self.six, strict=True)):
             _ip("netns", "add", name)
             _ip(
                 "link",
@@ -57,6 +58,7 @@ class Hosts:
             )
             _ip("-n", self._middle, "link", "set", f"p{number}", "master", "bridge", "up")
             _ip("-n", name, "addr", "add", f"{address}/24", "dev", "eth0")
+            _ip("-n", name, "-6", "addr", "add", f"{six}/64", "dev", "eth0", "nodad")
             for device in ("lo", "eth0"):
                 _ip("-n", name, "link", "set", device, "up")
         return self

@@ -18,13 +18,18 @@ TEMPLATES = ("multicast", "single-source", "dispatch", "reliable", "causal", "to
 EVENTS = 3
 
 
-def three_nodes(stack: ExitStack, states: Path, hosts: namespaces.Hosts | None = None) -> list[str]:
+def three_nodes(
+    stack: ExitStack, states: Path, hosts: namespaces.Hosts | None = None, six: bool = False
+) -> list[str]:
     """Backbone nodes b1, b2 and b3; where to connect to each."""
     ports = free_ports(3)
     places = hosts.addresses if hosts else ["127.0.0.1"] * 3
+    if hosts and six:
+        places = [f"[{each}]" for each in hosts.six]
     addresses = [f"tcp://{place}:{port}" for place, port in zip(places, ports, strict=True)]
     for number, port in enumerate(ports):
-        listen = f"tcp://0.0.0.0:{port}" if hosts else addresses[number]
+        everywhere = f"tcp://{'[::]' if six else '0.0.0.0'}:{port}"
+        listen = everywhere if hosts else addresses[number]
         contact = ("--connect", addresses[0]) if number else ()
         options = ("--name", f"b{number + 1}", "--listen", listen, "--state", str(states / f"b{number}"))
         inside = hosts.inside(number) if hosts else ()
@@ -60,9 +65,12 @@ def test_what_pub_calls_published_arrives_on_one_machine_with_every_template(tmp
 
 
 @pytest.mark.skipif(not namespaces.usable(), reason="needs root and network namespaces")
-def test_nodes_that_listen_at_all_interfaces_of_three_hosts_become_one_overlay(tmp_path: Path) -> None:
+@pytest.mark.parametrize("six", [False, True], ids=["IPv4", "IPv6"])
+def test_nodes_that_listen_at_all_interfaces_of_three_hosts_become_one_overlay(
+    tmp_path: Path, six: bool
+) -> None:
     with namespaces.Hosts(3) as hosts, ExitStack() as stack:
-        nodes = three_nodes(stack, tmp_path, hosts)
+        nodes = three_nodes(stack, tmp_path, hosts, six)
         inside = (hosts.inside(1), hosts.inside(2))
         for template in ("multicast", "reliable"):
             publish_and_read(stack, template, f"{template}-news", (nodes[1], nodes[2]), inside)

@@ -36,7 +36,7 @@ from gossamer.storage.disk import Disk, read_file, storage_error
 from gossamer.storage.known import Known
 from gossamer.storage.lock import LOCK
 from gossamer.storage.log import BOUNDS, Log
-from gossamer.storage.repair import DAMAGED, Finding, Survey, cut, paths, readable, survey
+from gossamer.storage.repair import DAMAGED, Finding, Survey, copy_aside, cut, paths, readable, survey
 from gossamer.storage.superblock import Bounds, Superblock, new_id, read_slots
 
 Progress = Callable[[str, int, int], None]
@@ -223,7 +223,8 @@ def _read_database(folder: Path, copy: Path, found: Found) -> None:
         opened.close()
     except Damaged as error:
         _flaw(look, database.NAME, error.what, lost=True)
-        found.values = database.rows(copy, found.cipher)
+        if database.folder_id(copy) in (None, look.id):  # values of another folder are none of this node
+            found.values = database.rows(copy, found.cipher)
         return
     except StorageError as error:
         raise StorageError(str(path), error.reason) from None
@@ -410,18 +411,7 @@ def _keep_copies(folder: Path, disk: Disk) -> list[str]:
     for path in (*database.files(folder / database.NAME), folder / IDENTITY):
         if not path.exists():
             continue
-        target, number = place / path.name, 0
-        while target.exists():
-            number += 1
-            target = place / f"{path.name}.{number}"
-        file = disk.create(target)
-        try:
-            disk.write(file, read_file(path), 0)
-            disk.sync(file)
-        finally:
-            os.close(file)
-        copies.append(str(target))
-    disk.sync_folder(place)
+        copies.append(copy_aside(path, place, disk))
     return copies
 
 

@@ -309,7 +309,7 @@ def _cut(folder: Path, found: Survey, owner: str, disk: Disk) -> list[str]:
             continue
         position, offset, _, _ = _scan(header, data := _read(path))
         if position >= found.end and offset < len(data):
-            aside.append(_copy(path, place, disk))
+            aside.append(copy_aside(path, place, disk))
             file = disk.open(path)
             try:
                 disk.truncate(file, offset)
@@ -334,7 +334,8 @@ def _set_aside(path: Path, place: Path, disk: Disk) -> str:
     return str(target)
 
 
-def _copy(path: Path, place: Path, disk: Disk) -> str:
+def copy_aside(path: Path, place: Path, disk: Disk) -> str:
+    """Copy a file into a folder under a name that is free there; the copy."""
     target = _free(place, path.name)
     file = disk.create(target)
     try:
