@@ -32,7 +32,8 @@ COMPILED = {
     "rings": "appetite electing entrance finding joining leaving modes order patience position ring spreading"
     " store surveying swapping upkeep",
     "simulator": "carrier clock host models tally",
-    "templates": "causal loop multicast multiring persistent reliable single_source sources total_order",
+    "templates": "causal loop multicast multiring persistent reliable single_source sources total_order"
+    " voter_log",
 }
 """Where simulations of the proof spend their time, and whoever those classes inherit from."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.core.context import LINKS, NODES
-from gossamer.core.effect import Send
-from gossamer.core.names import channel_id
+from gossamer.core.effect import Send, Wake
+from gossamer.core.names import channel_id, nanoseconds
 from gossamer.overlay.group import Group, GroupTimes
 from gossamer.overlay.groupwords import LISTENS, LOST, Join, TreeUpdate
 from gossamer.overlay.rendezvous import ranking
@@ -88,3 +88,20 @@ def test_who_only_passes_requests_on_says_them_again_at_every_refresh() -> None:
         assert [
             message.members for to, message in ctx.sent() if isinstance(message, Join) and to == root
         ] == [((member, LISTENS),)]
+
+
+def test_a_timer_that_fires_a_little_early_ages_members_once() -> None:
+    """Clocks of event loops are coarse: the instant was not reached yet, so the next refresh was due at once,
+    and five of them within a millisecond dropped every member that lived.
+    """
+    here, member = ranking(channel_id(CHANNEL), ("b1", "b2"), 2)
+    ctx = FakeContext(here, containers={NODES: alive(here, member), LINKS: {}})
+    ctx.now = nanoseconds(60.1995)
+    group = Group(GroupTimes(), lambda ctx: None)
+    group.want(ctx, listens=True, publishes=False)
+    group.join(ctx, Join(1, 0, ((member, LISTENS),)), member)
+    group.timer(ctx, "merge")
+    ctx.clear()
+    group.timer(ctx, "refresh")
+    dues = [each.at for each in ctx.effects if isinstance(each, Wake) and each.name == "refresh"]
+    assert dues == [nanoseconds(90.2)]

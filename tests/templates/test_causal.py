@@ -356,6 +356,16 @@ def test_what_waits_here_is_delivered_though_its_source_keeps_it_no_longer(came:
         assert lone.delivered == [("a", 1), ("b", 1), ("a", 2), ("a", 3), ("a", 4)]
 
 
+def test_what_came_before_its_stream_was_known_to_begin_is_not_taken_for_missed() -> None:
+    """A stream begins with what has come just before the number that its source says: nothing is missing."""
+    lone = Lone()
+    lone.ctx = FakeContext("m", role=Role.CLIENT, containers={SERVER: "a"}, subscribers={1: Criteria()})
+    lone.template.on_parcel(lone.ctx, parcel("a", 1, 1), "a")
+    lone.template.have(lone.ctx, Have("a", 1, 2, 1), "a")
+    assert lone.delivered == [("a", 1)]
+    assert not lone.template.unsure
+
+
 def test_only_who_is_sure_tells_its_cut() -> None:
     lone = Lone()
     lone.gets("a", 1)

@@ -12,7 +12,9 @@ from gossamer.core.context import BELOW, SERVER
 from gossamer.core.effect import Acknowledged
 from gossamer.core.errors import ConfigError
 from gossamer.core.event import Envelope, Wishes
-from gossamer.overlay.groupwords import TreeUpdate
+from gossamer.core.template import Membership
+from gossamer.overlay.groupwords import LISTENS, PUBLISHES, TreeUpdate
+from gossamer.overlay.interest import Interest
 from gossamer.overlay.streamwords import Acks, Gone, Have, Missing
 from gossamer.simulator.models import LinkModel
 from gossamer.simulator.rules import ClockSkew, Loss, Pause
@@ -697,6 +699,7 @@ def test_a_client_that_lives_anew_is_told_what_is_left_of_its_earlier_life_and_a
     ctx = FakeContext("m", neighbours="a", below="x")
     template = Reliable(ReliableSettings())
     template.on_open(ctx)
+    template.group.complete = lambda ctx: True  # type: ignore[method-assign]
     template.missing(ctx, Missing("m/x", 1, ()), "x")
     assert ctx.sent() == [("x", Gone("m/x", 1, True))]
     template.have(ctx, Have("m/x", 1, 1, 0), "x")
@@ -778,6 +781,28 @@ def test_a_server_tells_its_client_what_it_has_and_answers_for_it_when_the_clien
     net.world.run(60)
     assert net.got["b2", "c"] == [1, 2, 3, 4, 5]
     assert net.at("b1").stays(net.ctx("b1")) is False
+
+
+def test_a_server_that_is_not_in_the_tree_lets_nothing_go_that_a_client_handed_over() -> None:
+    """It had left the group after an earlier client, and the tree without it came just after the next parcel:
+    with nobody behind it, it took the parcel for delivered.
+    """
+    ctx = FakeContext("m", neighbours="a", below=("c",))
+    template = Reliable(ReliableSettings())
+    template.on_open(ctx)
+    template.group.update(ctx, TreeUpdate(1, 1, ("a", "m"), (0, 0), (LISTENS, PUBLISHES)), "a")
+    template.hear(ctx, Interest(1, False, True), "c")
+    template.have(ctx, Have("m/c", 1, 1, 0), "c")
+    template.on_parcel(ctx, parcel("m/c", 1), "c")
+    template.group.update(ctx, TreeUpdate(1, 2, ("a",), (0,), (LISTENS,)), "a")
+    template.on_timer(ctx, "beat")
+    ctx.containers[BELOW] = ()
+    template.on_membership(ctx, Membership("down", "c"))
+    ctx.clear()
+    template.group.update(ctx, TreeUpdate(1, 3, ("a", "m"), (0, 0), (LISTENS, PUBLISHES)), "a")
+    bases = [message.base for to, message in ctx.sent() if isinstance(message, Have) and to == "a"]
+    assert bases == [1]
+    assert template.streams["c", 1].find(1) is not None
 
 
 def test_a_stream_follows_its_source_to_another_server_and_nothing_is_missing_or_comes_twice() -> None:

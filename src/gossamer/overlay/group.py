@@ -106,6 +106,8 @@ class Group:
         """Whether somebody between this node and the root asks to be in the tree: requests go round it."""
         self._leaving = 0
         self._flushing = False
+        self._refreshed = 0
+        """When the last refresh was."""
 
     # reading
 
@@ -202,6 +204,7 @@ class Group:
             case "retry":
                 self._again(ctx)
             case "refresh":
+                self._refreshed = ctx.now
                 self._age(ctx)
                 if self._leads or self._members or self.joined(ctx):  # who only passes on says it again too
                     self._flush(ctx)
@@ -217,11 +220,17 @@ class Group:
                     ctx.wake("check", CHECK)
 
     def _schedule(self, ctx: Context) -> None:
-        """Refresh in step with all others, the deepest nodes first, so that each merges what is below it."""
+        """Refresh in step with all others, the deepest nodes first, so that each merges what is below it.
+
+        A host may call a little before the instant it was asked for. The next refresh is at least half a
+        period after the last one, or several within a millisecond would age members that live.
+        """
         period = nanoseconds(self.times.refresh)
         below = self.tree.height - self.tree.depth(ctx.node) if self.tree and ctx.node in self.tree else 0
         offset = nanoseconds(2 * self.times.merge * below) % period
-        due = (ctx.now - offset) // period * period + period + offset
+        half = period // 2
+        soonest = self._refreshed + half if 0 <= ctx.now - self._refreshed < half else ctx.now
+        due = (soonest - offset) // period * period + period + offset
         ctx.wake("refresh", (due - ctx.now) / NANOSECONDS)
 
     def _age(self, ctx: Context) -> None:

@@ -178,14 +178,21 @@ class Stream:
         if self.next and self.reach >= floor - 1:
             return
         base = floor if resumes and not self.next else base
-        while not self.next and base - 1 in self.held:
-            base -= 1
+        base = self.beginning(base)
         self.torn = self.begun and base > 1
         self.next = self.low = base
         self.settled = max(self.settled, base - 1)
         self.held = {each: parcel for each, parcel in self.held.items() if base <= each < base + self.limit}
         self.high = max(self.held, default=base - 1)
         self._weigh()
+
+    def beginning(self, base: int) -> int:
+        """Where the stream begins if its source keeps nothing before this number: what has come just before
+        it belongs to a stream of which nothing was delivered yet.
+        """
+        while not self.next and base - 1 in self.held:
+            base -= 1
+        return base
 
     def add(self, parcel: Parcel, asked: bool = False) -> bool:
         """Take a parcel; False if it is a copy and nobody asked for it.

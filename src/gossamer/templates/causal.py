@@ -266,6 +266,7 @@ class Causal(Reliable[S]):
         stream = self.located(ctx, key, have, sender)
         if stream is None:
             return
+        missed = stream.beginning(missed + 1) - 1
         if missed >= max(1, position) and sender == self.upstream(ctx, stream):
             if not position:
                 self.unsure[key] = (missed, self._time)

@@ -128,13 +128,19 @@ class Reliable(Sourced[S]):
         return True
 
     def _release(self, ctx: Context, stream: Stream) -> None:
-        """Forget what all behind us have; the source itself thereby moves the beginning, once it is heard."""
+        """Forget what all behind us have; the source itself thereby moves the beginning, once it is heard.
+
+        A backbone node lets nothing go that begins at or below it while it is not in the whole tree: members
+        that it does not know of lack it.
+        """
         if not stream.due:
             return
-        if self.upstream(ctx, stream) is not None:
-            stream.release()
-        elif self.group.complete(ctx) if on_backbone(ctx) else self.ready(ctx):
-            stream.release()
+        above = self.upstream(ctx, stream)
+        enters = above is None or (on_backbone(ctx) and stream.entry == ctx.node)
+        if enters and not (self.group.complete(ctx) if on_backbone(ctx) else self.ready(ctx)):
+            return
+        stream.release()
+        if above is None:
             stream.base = stream.low
             if stream.node == ctx.node and self.begins(ctx, stream):
                 self.everywhere(ctx, stream.low - 1)
