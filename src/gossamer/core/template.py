@@ -192,6 +192,10 @@ class Template(Generic[S]):
         """Seconds after the last fault by which a channel with these settings makes progress again."""
         return 0.0
 
+    def quorum(self) -> int:
+        """On how many disks an acknowledged event is, if this node leads the voters; else 0."""
+        return 0
+
     def figures(self) -> dict[str, int]:
         """What this instance has counted of its own doing, by name; sums over nodes must make sense."""
         return {}

@@ -99,15 +99,21 @@ class Carrier:
 
     def begin(self, judge: tuple[int, rules.Judge], severs: bool) -> None:
         """A rule comes into force; the number says where it stands in the list."""
+        self.disturb()
         insort(self._judges, judge, key=_order)
-        self.disturbed = self._clock.now
         self.severed += severs
 
     def end(self, judge: tuple[int, rules.Judge], severs: bool) -> None:
         """A rule is no longer in force."""
+        self.disturb()
         self._judges.remove(judge)
-        self.disturbed = self._clock.now
         self.severed -= severs
+
+    def disturb(self) -> None:
+        """A fault is about to begin or to end."""
+        for witness in self._world.witnesses:
+            witness.disturbed(self._world)
+        self.disturbed = self._clock.now
 
     # inputs of engines
 

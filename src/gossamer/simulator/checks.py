@@ -13,19 +13,19 @@ MAX_REMEMBERED are still checked for repetition (one bit per event and subscript
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 from zlib import crc32
 
 import msgspec
 
 from gossamer.core.event import Criteria, Envelope
-from gossamer.core.names import nanoseconds
+from gossamer.core.names import NANOSECONDS, nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Receipt
-from gossamer.core.template import DURABLE, PROGRESS
+from gossamer.core.template import DURABLE, PROGRESS, TOTAL_ORDER
 from gossamer.simulator.books import Counts, Peers, Published, Seat, SeatKey, Stayed
-from gossamer.simulator.promises import CHECKS, AtMostOnce, Check, Event, GapFree
+from gossamer.simulator.promises import CHECKS, JOINED, AtMostOnce, Check, Event, GapFree, Progress
 from gossamer.simulator.quantiles import Quantiles
 from gossamer.simulator.witness import Witness
 
@@ -144,9 +144,18 @@ class Ledger(Witness):
         Promises of channels for which there is no check.
     channels
         The books of each channel.
+    patience
+        Seconds after which, if nothing has gone wrong since, every subscription that can be reached has what
+        it was promised; None does not look at that. A subscription that has come since may still wait.
     """
 
-    def __init__(self, checks: Mapping[str, type[Check]] = CHECKS, remembered: int = MAX_REMEMBERED) -> None:
+    def __init__(
+        self,
+        checks: Mapping[str, type[Check]] = CHECKS,
+        remembered: int = MAX_REMEMBERED,
+        patience: float | None = None,
+    ) -> None:
+        self.patience = patience
         self.examples: list[Violation] = []
         self.unchecked: set[str] = set()
         self._known_checks = checks
@@ -157,6 +166,17 @@ class Ledger(Witness):
         self._answers: dict[tuple[str, str, int, int], tuple[str, int, int]] = {}
         self._answers_here: dict[tuple[str, str, int], Seat] = {}
         self._verified: dict[int, Parcel] = {}
+        self._blamed: set[tuple[str, str, SeatKey, tuple[str, int]]] = set()
+
+    @property
+    def judged(self) -> dict[str, int]:
+        """How often each promise that is about what has come in the end had something to look at."""
+        found: dict[str, int] = {}
+        for books in self.channels.values():
+            for check in books.checks:
+                if type(check).settled is not Check.settled or type(check).kept is not Check.kept:
+                    found[check.promise] = found.get(check.promise, 0) + check.judged
+        return found
 
     @property
     def counts(self) -> Counts:
@@ -173,30 +193,54 @@ class Ledger(Witness):
         """The run is over: let each check look at the whole.
 
         patience
-            Seconds after which, if nothing has gone wrong since, whoever can be reached has what it was
-            promised; None does not look at that. Who has come since then may still be on its way.
+            As that of the ledger, which it replaces.
         """
+        self.patience = patience if patience is not None else self.patience
         for name, books in self.channels.items():
             for check in books.checks:
-                found = list(check.ended(books.seats))
-                limit = patience
-                if patience is not None and check.promise == PROGRESS:
-                    limit = max(patience, world.recovery(name))
-                if limit is not None and world.calm(limit):
-                    check.patience = nanoseconds(limit)
-                    before = world.clock.now - nanoseconds(limit)
-                    tails = books.tails(before)
-                    seats = [seat for seat in books.seats.values() if seat.at <= before]
-                    found += check.settled(
-                        {seat.key: seat for seat in seats if world.connected(seat.key[0])},
-                        {source: last for source, last in tails.items() if world.connected(source[0])},
-                    )
-                    if check.promise == DURABLE:
-                        found += check.kept(
-                            {event for parcel in world.kept(name) for event in _events(parcel)}
-                        )
-                for where, source, number, expected in found:
-                    self._violate(world, check.promise, name, where, source, number, expected)
+                self._blame(world, check, name, check.ended(books.seats))
+                if check.promise == DURABLE and self._calm(world, check, name):
+                    kept = {event for parcel in world.kept(name) for event in _events(parcel)}
+                    self._blame(world, check, name, check.kept(kept))
+        self.disturbed(world)
+
+    def disturbed(self, world: World) -> None:
+        """A fault begins or ends, or the run: what was promised has come, if all was calm before it."""
+        for name, books in self.channels.items():
+            for check in books.checks:
+                limit = self._calm(world, check, name)
+                if not limit:
+                    continue
+                check.patience = limit
+                before = world.clock.now - limit
+                tails = books.tails(before)
+                seats = [seat for seat in books.seats.values() if seat.at <= before]
+                found = check.settled(
+                    {seat.key: seat for seat in seats if world.connected(seat.key[0])},
+                    {source: last for source, last in tails.items() if world.connected(source[0])},
+                )
+                new = [each for each in found if (check.promise, name, *each[:2]) not in self._blamed]
+                self._blamed |= {(check.promise, name, *each[:2]) for each in new}
+                self._blame(world, check, name, new)  # what is lacking now is lacking at every later look
+
+    def _calm(self, world: World, check: Check, channel: str) -> int:
+        """Nanoseconds after which what a check looks at has come, if all was calm for so long; else 0."""
+        if self.patience is None:
+            return 0
+        limit = self.patience
+        if check.promise == PROGRESS:
+            limit = max(limit, world.recovery(channel))
+        return nanoseconds(limit) if world.calm(limit) else 0
+
+    def _blame(
+        self,
+        world: World,
+        check: Check,
+        channel: str,
+        found: Iterable[tuple[SeatKey, tuple[str, int], int, str]],
+    ) -> None:
+        for where, source, number, expected in found:
+            self._violate(world, check.promise, channel, where, source, number, expected)
 
     # what happens
 
@@ -204,9 +248,13 @@ class Ledger(Witness):
         known = self._known_checks
         self.unchecked |= promises - known.keys()
         checks = [known[each]() for each in sorted(promises & known.keys())]
+        books = self.channels[channel] = Books(checks, world.template(channel).local)
         for check in checks:
             check.clock = lambda: world.clock.now
-        self.channels[channel] = Books(checks, world.template(channel).local)
+            check.members = lambda: _members(world, books)
+            check.copies = lambda event: world.copies(channel, event)
+            if isinstance(check, Progress):
+                check.early = TOTAL_ORDER in promises
 
     def stopped(self, world: World, node: str, life: int) -> None:
         for books in self.channels.values():
@@ -343,7 +391,7 @@ class Ledger(Witness):
 
     def acknowledged(self, world: World, node: str, life: int, channel: str, number: int) -> None:
         for check in self.channels[channel].checks:
-            check.acknowledged((node, life), number)
+            self._blame(world, check, channel, check.acknowledged((node, life), number))
 
     def answered(self, world: World, node: str, life: int, receipt: Receipt, number: int) -> None:
         self.channels[receipt.channel].counts.answered += 1
@@ -390,6 +438,13 @@ class Ledger(Witness):
         if len(self.examples) < MAX_EXAMPLES:
             found = Violation(promise, channel, *where, *source, number, world.clock.now, expected)
             self.examples.append(found)
+
+
+def _members(world: World, books: Books) -> Iterator[tuple[Seat, int]]:
+    if world.calm(JOINED / NANOSECONDS):
+        for seat in books.seats.values():
+            if world.connected(seat.key[0]):
+                yield seat, world.since(seat.key[0])
 
 
 def _events(parcel: Parcel) -> list[Event]:

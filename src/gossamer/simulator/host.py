@@ -43,6 +43,8 @@ class Host:
         None while the node is down.
     models
         Neighbours by name, and the model of the link to each; outlives crashes.
+    since
+        The instant at which it began its present life, moved, or went on after a pause.
     stored
         Small values on the node's disk, by key; they outlive crashes.
     ways
@@ -73,6 +75,7 @@ class Host:
         "recorder",
         "role",
         "serving",
+        "since",
         "skew",
         "stored",
         "wakes",
@@ -97,6 +100,7 @@ class Host:
         self.limit = model.inbox
         self.disk = nanoseconds(model.disk)
         self.life = 0
+        self.since = 0
         self.models: dict[str, LinkModel] = {}
         self.containers: dict[str, Any] = {}
         self.stored: dict[str, bytes] = {}

@@ -52,6 +52,7 @@ class Lives:
         engine = host.engine
         if engine is None:
             return
+        self._carrier.disturb()
         for handle in host.wakes.values():
             self._clock.cancel(handle)
         if host.serving is not None:
@@ -61,7 +62,6 @@ class Lives:
             self._carrier.lose(host, engine, sender, item, CRASHED)
         host.engine = None
         self._carrier.tally.close(engine)
-        self._carrier.disturbed = self._clock.now
         self._carrier.storage.crash(host)
         host.reset()
         for witness in host.witnesses:
@@ -82,8 +82,9 @@ class Lives:
 
     def start(self, host: Host) -> None:
         """Begin a life: containers, channels, links to those who are up."""
+        self._carrier.disturb()
         host.life += 1
-        self._carrier.disturbed = self._clock.now
+        host.since = self._clock.now
         host.engine = Engine(
             host.name,
             role=host.role,
@@ -136,10 +137,11 @@ class Lives:
     def _resume(self, host: Host, life: int) -> None:
         if host.life != life or not host.paused:
             return
+        self._carrier.disturb()
         host.paused -= 1
-        self._carrier.disturbed = self._clock.now
         if host.paused:
             return
+        host.since = self._clock.now
         late, host.late = host.late, []
         for method, arguments in late:
             self._carrier.tell(host, method, *arguments)

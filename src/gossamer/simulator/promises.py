@@ -6,15 +6,20 @@ To check one more promise, write a Check and put it into CHECKS (or hand it to a
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import ClassVar
 
+from gossamer.core.names import NANOSECONDS
 from gossamer.core.template import AT_MOST_ONCE, CAUSAL, DURABLE, GAP_FREE, PROGRESS, TOTAL_ORDER
 from gossamer.simulator.books import Seat, SeatKey
 
 MAX_DEPENDENT = 1_000_000
 """Events whose dependencies are remembered; of older ones nothing is known any more."""
+
+JOINED = 30 * NANOSECONDS
+"""Nanoseconds after which the node of a subscription is part of a channel, after it came or moved."""
 
 Event = tuple[tuple[str, int], int]
 """Source and number."""
@@ -28,6 +33,12 @@ class Check:
     """Nanoseconds of virtual time; set before anything happens."""
     patience: int = 0
     """Nanoseconds after which what was promised has come; set before the run is judged."""
+    members: Callable[[], Iterable[tuple[Seat, int]]] = staticmethod(tuple)
+    """The subscriptions that can be reached, and since when; none while a fault is less than JOINED old."""
+    copies: Callable[[Event], tuple[int, int]] = staticmethod(lambda event: (0, 0))
+    """On how many disks an event is, and how many make a majority of the voters; 0 if no leader is known."""
+    judged: int = 0
+    """How often ``acknowledged``, ``settled`` or ``kept`` had something to look at."""
 
     def published(self, source: tuple[str, int], number: int) -> None:
         """An event of a source (node and life) is about to leave."""
@@ -43,8 +54,11 @@ class Check:
     def missed(self, seat: Seat, source: str) -> None:
         """A subscription is told that events of a source (any life of a node) are missing."""
 
-    def acknowledged(self, source: tuple[str, int], number: int) -> None:
-        """A source was told that its events up to a number are acknowledged."""
+    def acknowledged(
+        self, source: tuple[str, int], number: int
+    ) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
+        """A source was told that its events up to a number are acknowledged; answers as ``settled``."""
+        return ()
 
     def kept(self, events: Collection[Event]) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
         """As ``settled``: these events are on the disks of nodes."""
@@ -105,7 +119,9 @@ class GapFree(Check):
         self, seats: Mapping[SeatKey, Seat], tails: Mapping[tuple[str, int], int]
     ) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
         for (seat, source), last in self._last.items():
-            if seats.get(seat.key) is seat and last < tails.get(source, 0):
+            asked = seats.get(seat.key) is seat and source in tails
+            self.judged += asked
+            if asked and last < tails[source]:
                 yield seat.key, source, last + 1, f"number {last + 1} to {tails[source]} before the end"
 
 
@@ -216,38 +232,57 @@ class TotalOrder(Check):
 
 
 class Durable(Check):
-    """What was acknowledged, in whatever life, is in a log when all has calmed down."""
+    """What is acknowledged is on the disks of a majority of the voters at that instant, and in a log when all
+    has calmed down, whatever happened to the nodes meanwhile.
+    """
 
     promise = DURABLE
 
     def __init__(self) -> None:
         self._acknowledged: dict[tuple[str, int], int] = {}
 
-    def acknowledged(self, source: tuple[str, int], number: int) -> None:
-        self._acknowledged[source] = max(number, self._acknowledged.get(source, 0))
+    def acknowledged(
+        self, source: tuple[str, int], number: int
+    ) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
+        before = self._acknowledged.get(source, 0)
+        self._acknowledged[source] = max(number, before)
+        for each in range(before + 1, number + 1):
+            disks, majority = self.copies((source, each))
+            self.judged += bool(majority)
+            if disks < majority:
+                yield (*source, 0), source, each, f"on {majority} disks when it was acknowledged, not {disks}"
 
     def kept(self, events: Collection[Event]) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
         for source, last in self._acknowledged.items():
+            self.judged += 1
             for number in range(1, last + 1):
                 if (source, number) not in events:
                     yield (*source, 0), source, number, "on disk, for it was acknowledged"
 
 
 class Progress(Check):
-    """When all has calmed down, what sources that live have published has reached every subscription that was
-    there long enough before it, and is acknowledged; and so has all that was acknowledged to any source.
+    """Whenever all has been calm for as long as the template needs, what sources that live have published has
+    reached every subscription that was there long enough before it, and is acknowledged; and so has all that
+    was acknowledged to any source.
 
-    A subscription that was told of a gap counts anew from then on. One with criteria is not asked. One that
+    A subscription that was told of a gap counts anew from then on, but an acknowledged event that none of the
+    subscriptions has is lost, whatever they were told. A subscription with criteria is not asked. One that
     asked for the history has every acknowledged event from the first on.
+
+    early
+        Whether an event may be acknowledged before the subscriptions have it, because voters have it.
     """
 
     promise = PROGRESS
+    early: bool = False
 
     def __init__(self) -> None:
         self._times: dict[tuple[str, int], array[int]] = {}
         self._acknowledged: dict[tuple[str, int], int] = {}
         self._got: dict[tuple[Seat, tuple[str, int]], int] = {}
         self._since: dict[tuple[Seat, str], int] = {}
+        self._found: dict[tuple[str, int], int] = {}
+        """Per source the number up to which each acknowledged event is known to have reached some seat."""
 
     def published(self, source: tuple[str, int], number: int) -> None:
         self._times.setdefault(source, array("q")).append(self.clock())
@@ -259,28 +294,61 @@ class Progress(Check):
     def missed(self, seat: Seat, source: str) -> None:
         self._since[seat, source] = self.clock()
 
-    def acknowledged(self, source: tuple[str, int], number: int) -> None:
-        self._acknowledged[source] = max(number, self._acknowledged.get(source, 0))
+    def acknowledged(
+        self, source: tuple[str, int], number: int
+    ) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
+        before = self._acknowledged.get(source, 0)
+        self._acknowledged[source] = max(number, before)
+        if self.early or number <= before:
+            return
+        published = self._times[source][number - 1]
+        for seat, reached in self.members():
+            since = max(reached, self._since.get((seat, source[0]), seat.at))
+            if seat.criteria or since + JOINED > published:
+                continue
+            self.judged += 1
+            if self._got.get((seat, source), 0) < number:
+                yield seat.key, source, number, "delivered here before it was acknowledged"
 
     def settled(
         self, seats: Mapping[SeatKey, Seat], tails: Mapping[tuple[str, int], int]
     ) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
         for source, last in tails.items():
+            self.judged += bool(last)
             if self._acknowledged.get(source, 0) < last:
                 yield (*source, 0), source, last, "acknowledged, for its source lives and all is calm"
         for source, times in self._times.items():
-            due = max(tails.get(source, 0), self._acknowledged.get(source, 0))
+            old = bisect_right(times, self.clock() - self.patience)
+            acknowledged = min(old, self._acknowledged.get(source, 0))
+            lost = self._lost(seats.values(), source, acknowledged)
+            if lost:
+                yield (*source, 0), source, lost, "delivered somewhere, for it was acknowledged"
+            due = max(tails.get(source, 0), acknowledged)
             for seat in seats.values() if due else ():
                 since = self._since.get((seat, source[0]), seat.at) + self.patience
                 if seat.history and not seat.told and self.clock() >= since:
+                    self.judged += 1
                     hole = next((each for each in range(1, due + 1) if not seat.has(source, each)), 0)
                     if hole:
                         yield seat.key, source, hole, "delivered here, for the history was asked for"
                     continue
-                if seat.criteria or times[due - 1] < since or self._got.get((seat, source), 0) >= due:
+                if seat.criteria or times[due - 1] < since:
                     continue
-                said = "acknowledged" if due <= self._acknowledged.get(source, 0) else "published"
-                yield seat.key, source, due, f"delivered here, for it was {said} and all is calm"
+                self.judged += 1
+                if self._got.get((seat, source), 0) < due:
+                    said = "acknowledged" if due <= acknowledged else "published"
+                    yield seat.key, source, due, f"delivered here, for it was {said} and all is calm"
+
+    def _lost(self, seats: Collection[Seat], source: tuple[str, int], acknowledged: int) -> int:
+        """The first acknowledged event that some seats were there for and none has; 0 if there is none."""
+        times = self._times[source]
+        for number in range(self._found.get(source, 0) + 1, acknowledged + 1):
+            until = times[number - 1] - self.patience
+            there = [seat for seat in seats if not seat.criteria and seat.at <= until]
+            if there and not any(seat.has(source, number) for seat in there):
+                return number
+            self._found[source] = number
+        return 0
 
 
 CHECKS: Mapping[str, type[Check]] = {

@@ -84,6 +84,9 @@ class Result(msgspec.Struct, frozen=True):
         The first few violations.
     unchecked
         Promises of the channels for which there is no check.
+    judged
+        For promises about what has come in the end: how many pairs of a source and a subscription were asked
+        for it. Nothing is asked while a fault is more recent than ``patience``.
     rows, events
         Rows of the trace; entries of the heap carried out.
     latency_p50, latency_p99
@@ -114,6 +117,7 @@ class Result(msgspec.Struct, frozen=True):
     violations: int
     examples: tuple[Violation, ...]
     unchecked: tuple[str, ...]
+    judged: dict[str, int]
     drops: dict[str, int]
     latency_p50: float
     latency_p99: float
@@ -129,6 +133,11 @@ class Result(msgspec.Struct, frozen=True):
     def passed(self) -> bool:
         """Whether every promise was kept."""
         return not self.violations
+
+    @property
+    def unjudged(self) -> tuple[str, ...]:
+        """Promises that nothing was asked about: the run says nothing of them."""
+        return tuple(promise for promise, count in sorted(self.judged.items()) if not count)
 
     @property
     def replay(self) -> str:
@@ -156,7 +165,7 @@ def run(
     traced
         Without a trace a run takes a fifth less time; its hash is empty then.
     """
-    ledger = Ledger(checks)
+    ledger = Ledger(checks, patience=scenario.patience)
     rows = Recording()
     world = build(scenario, seed, ledger, rows if traced or out else None, templates)
     rows.begin(out, f"{scenario.name or 'scenario'}-{seed}")
@@ -165,7 +174,7 @@ def run(
         world.run(passed)
         if progress is not None:
             progress(passed)
-    ledger.finish(world, scenario.patience)
+    ledger.finish(world)
     rows.close()
     traffic = world.traffic()
     return Result(
@@ -179,6 +188,7 @@ def run(
         **msgspec.structs.asdict(ledger.counts),
         examples=tuple(ledger.examples),
         unchecked=tuple(sorted(ledger.unchecked)),
+        judged=ledger.judged,
         drops=dict(sorted(world.drops.items())),
         latency_p50=ledger.latency.seconds(0.5),
         latency_p99=ledger.latency.seconds(0.99),

@@ -10,6 +10,7 @@ import msgspec
 from gossamer.overlay.monitor import MonitorSettings
 from gossamer.simulator.script import (
     Below,
+    Channel,
     Churn,
     Move,
     Offer,
@@ -29,8 +30,9 @@ def smaller(scenario: Scenario, nodes: int, pace: float = 1.0) -> Scenario:
     """The scenario with fewer nodes, in which everything happens so many times as fast.
 
     Numbers of agents, of nodes below others and of mortals shrink with the nodes. All instants and durations
-    are divided by the pace, and the backbone watches itself so much more eagerly. Links, the channels'
-    settings and the rates of publishers stay as they are. Whatever names nodes stays too, and has to fit.
+    are divided by the pace, and the backbone watches itself so much more eagerly; so is the time after which
+    a channel drops a laggard, which follows from how fast the backbone notices a crash. Links, other settings
+    of channels and the rates of publishers stay as they are. What names nodes stays too, and has to fit.
     """
     share = nodes / scenario.network.nodes
     watch = MonitorSettings() if scenario.monitor is True else scenario.monitor
@@ -47,6 +49,7 @@ def smaller(scenario: Scenario, nodes: int, pace: float = 1.0) -> Scenario:
         duration=scenario.duration / pace,
         patience=scenario.patience / pace,
         monitor=watch,
+        channel=tuple(_channel(each, pace) for each in scenario.channel),
         publish=tuple(_part(each, share, pace) for each in scenario.publish),
         subscribe=tuple(_part(each, share, pace) for each in scenario.subscribe),
         advertise=tuple(_part(each, share, pace) for each in scenario.advertise),
@@ -56,6 +59,13 @@ def smaller(scenario: Scenario, nodes: int, pace: float = 1.0) -> Scenario:
         move=tuple(_part(each, share, pace) for each in scenario.move),
         rolling=tuple(_part(each, share, pace) for each in scenario.rolling),
     )
+
+
+def _channel(channel: Channel, pace: float) -> Channel:
+    laggard = channel.settings.get("laggard")
+    if not isinstance(laggard, int | float):
+        return channel
+    return msgspec.structs.replace(channel, settings={**channel.settings, "laggard": laggard / pace})
 
 
 def _part(part: Part, share: float, pace: float) -> Part:

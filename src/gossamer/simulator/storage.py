@@ -8,10 +8,15 @@ dice decide how many of the records, always from the first on, for a log has no 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gossamer.core.context import Dice
 from gossamer.core.effect import Append, Appended, History, Read, Trim
+from gossamer.core.errors import ProtocolError
+from gossamer.core.parcel import Parcel
+from gossamer.core.wire import decode
 from gossamer.simulator.clock import NETWORK, Clock
 from gossamer.simulator.host import Host
 from gossamer.storage.memory import MemoryLog
@@ -20,6 +25,8 @@ if TYPE_CHECKING:
     from gossamer.simulator.carrier import Carrier
 
 Request = Append | Read | Trim
+Event = tuple[tuple[str, int], int]
+"""Source and number."""
 
 
 class Drive:
@@ -33,9 +40,11 @@ class Drive:
         The instant at which the disk has done all of it.
     """
 
-    __slots__ = ("free", "logs", "pending")
+    __slots__ = ("_events", "_upto", "free", "logs", "pending")
 
     def __init__(self) -> None:
+        self._events: dict[int, set[Event]] = {}
+        self._upto: dict[int, int] = {}
         self.logs: dict[int, MemoryLog] = {}
         self.pending: deque[Request] = deque()
         self.free = 0
@@ -43,6 +52,14 @@ class Drive:
     def log(self, channel: int) -> MemoryLog:
         """The log of a channel, empty at first."""
         return self.logs.setdefault(channel, MemoryLog())
+
+    def logged(self, channel: int) -> set[Event]:
+        """All events that the log of a channel has had."""
+        log, events = self.log(channel), self._events.setdefault(channel, set())
+        for record in log.read(self._upto.get(channel, 0), log.end)[1]:
+            events |= _events(record)
+        self._upto[channel] = log.end
+        return events
 
 
 class Storage:
@@ -57,6 +74,14 @@ class Storage:
     def log(self, node: str, channel: int) -> MemoryLog:
         """What a node has on disk of a channel, for a look inside."""
         return self._drive(node).log(channel)
+
+    def disks(self, hosts: Iterable[Host], channel: int, event: tuple[tuple[str, int], int]) -> int:
+        """On how many disks an event is, in the log of its channel or among the small values."""
+        return sum(
+            event in self._drive(host.name).logged(channel)
+            or any(event in _events(value) for value in host.stored.values())
+            for host in hosts
+        )
 
     def request(self, host: Host, request: Request) -> None:
         """A template asks for something; it happens after all that the node has asked for before."""
@@ -104,3 +129,16 @@ class Storage:
 
     def _report(self, host: Host, channel: int, report: Appended | History) -> None:
         self._carrier.tell(host, "report", channel, report)
+
+
+@lru_cache(maxsize=4096)
+def _events(record: bytes) -> frozenset[Event]:
+    """The events of a record, or of a small value, that is a parcel; else nothing."""
+    try:
+        item = decode(record)
+    except ProtocolError:
+        return frozenset()
+    if not isinstance(item, Parcel):
+        return frozenset()
+    stamp = item.stamp
+    return frozenset((stamp.key, number) for number in range(stamp.first, stamp.first + stamp.count))

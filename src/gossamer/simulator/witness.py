@@ -28,6 +28,9 @@ class Witness:
     def stopped(self, world: World, node: str, life: int) -> None:
         """A node has crashed."""
 
+    def disturbed(self, world: World) -> None:
+        """A fault is about to begin or to end."""
+
     def subscribed(
         self, world: World, node: str, life: int, channel: str, subscription: int, criteria: Criteria
     ) -> None:

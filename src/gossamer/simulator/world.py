@@ -81,7 +81,7 @@ class World:
         self._node = node or NodeModel()
         self._hosts = self._carrier.hosts
         self._channels = self._carrier.channels
-        self._witnesses: list[Witness] = []
+        self.witnesses: list[Witness] = []
         self._rules = 0
         self._call = 0
 
@@ -132,6 +132,10 @@ class World:
         """Whether a node is up and not paused, and so are those that it hangs below."""
         return all(self.running(each) for each in self.address(node).split("/"))
 
+    def since(self, node: str) -> int:
+        """The instant since which a node and its servers have neither moved nor begun anew."""
+        return max(self._host(each).since for each in self.address(node).split("/"))
+
     def calm(self, seconds: float) -> bool:
         """Whether no fault has begun or ended for so long, and those before keep no living nodes apart."""
         engines = [host.engine for host in self._hosts.values()]
@@ -164,6 +168,16 @@ class World:
                 if isinstance(item, Parcel):
                     yield item
 
+    def copies(self, channel: str, event: tuple[tuple[str, int], int]) -> tuple[int, int]:
+        """On how many disks an event is, and how many make a majority of the voters; 0 if none leads."""
+        engines = [host.engine for host in self._hosts.values() if host.engine is not None]
+        told = [each.instance(channel).template.quorum() for each in engines if channel in each.channels]
+        majority = min(filter(None, told), default=0)
+        if not majority:
+            return 0, 0
+        disks = self._carrier.storage.disks(self._hosts.values(), channel_id(channel), event)
+        return disks, majority
+
     def dice(self, label: str) -> SeededDice:
         """Dice of the world's own for a purpose; ask once per label."""
         return SeededDice(self.seed, label=label)
@@ -175,7 +189,7 @@ class World:
         if check_node(name) in self._hosts:
             raise ConfigError(f"there are two nodes {name!r}", key="node")
         host = Host(name, role, model or self._node, self.clock, self._recorder)
-        host.witnesses.extend(self._witnesses)
+        host.witnesses.extend(self.witnesses)
         self._hosts[name] = host
         self._lives.start(host)
 
@@ -216,6 +230,7 @@ class World:
         if before:
             self.unlink(before, node)
             self.set(before, BELOW, tuple(each for each in self.container(before, BELOW) if each != node))
+        self._host(node).since = self.clock.now
         self.set(node, SERVER, self.address(server))
         self.link(server, node)
         self.set(server, BELOW, tuple(sorted((*(self.container(server, BELOW) or ()), node))))
@@ -238,7 +253,7 @@ class World:
         if channel_id(name) in self._channels:
             raise ChannelExists(name, self._channels[channel_id(name)].made_of, entry.made_of)
         self._channels[channel_id(name)] = entry
-        for witness in self._witnesses:
+        for witness in self.witnesses:
             witness.opened(self, name, kind.promises)
         for host in self._hosts.values():
             self._carrier.tell(host, "run", entry)
@@ -246,7 +261,7 @@ class World:
     def add_witness(self, witness: Witness, node: str | None = None) -> None:
         """Let somebody look on, at one node or at all; tell them first what channels there are."""
         if node is None:
-            self._witnesses.append(witness)
+            self.witnesses.append(witness)
             for host in self._hosts.values():
                 host.witnesses.append(witness)
         else:

@@ -50,6 +50,9 @@ class Persistent(LoggedOrder[S]):
     settings_type = PersistentSettings
     promises = TotalOrder.promises | {DURABLE}
 
+    def quorum(self) -> int:
+        return len(self.council.seats) // 2 + 1 if self.council.leads else 0
+
     def __init__(self, settings: S) -> None:
         super().__init__(settings)
         self._live = 0
