@@ -58,6 +58,15 @@ class Rooted:
             step = self._parents.get(step)
         return step == other
 
+    def side(self, node: str, neighbour: str) -> frozenset[str]:
+        """The nodes that a node reaches by a neighbour, which is one of them."""
+        found, stack = {node, neighbour}, [neighbour]
+        while stack:
+            further = [each for each in self.neighbours(stack.pop()) if each not in found]
+            found.update(further)
+            stack += further
+        return frozenset(found - {node})
+
     def depth(self, node: str) -> int:
         depth, above = 0, self._parents.get(node)
         while above is not None:

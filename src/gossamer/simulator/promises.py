@@ -234,12 +234,19 @@ class TotalOrder(Check):
 class Durable(Check):
     """What is acknowledged is on the disks of a majority of the voters at that instant, and in a log when all
     has calmed down, whatever happened to the nodes meanwhile.
+
+    An event needs no more disks than made a majority when it was published: voters may have been added since.
     """
 
     promise = DURABLE
 
     def __init__(self) -> None:
         self._acknowledged: dict[tuple[str, int], int] = {}
+        self._majorities: dict[Event, int] = {}
+        """Of events that are not acknowledged: the majority when they were published, if one was known."""
+
+    def published(self, source: tuple[str, int], number: int) -> None:
+        self._majorities[source, number] = self.copies((source, number))[1]
 
     def acknowledged(
         self, source: tuple[str, int], number: int
@@ -248,6 +255,7 @@ class Durable(Check):
         self._acknowledged[source] = max(number, before)
         for each in range(before + 1, number + 1):
             disks, majority = self.copies((source, each))
+            majority = min(majority, self._majorities.pop((source, each), 0))
             self.judged += bool(majority)
             if disks < majority:
                 yield (*source, 0), source, each, f"on {majority} disks when it was acknowledged, not {disks}"

@@ -56,6 +56,8 @@ class Reliable(Sourced[S]):
         self._far = max(1024, FAR * settings.send_window)
         self._sent: deque[tuple[int, int]] = deque()
         """Parcels from here that are not acknowledged: sequence number, and number of the last event."""
+        self._sides: dict[str, frozenset[str]] = {}
+        """Per neighbour in the tree, the nodes that stand on its side."""
         self._answers = False
         """Whether this node may still answer for sources below it that have left."""
 
@@ -247,14 +249,26 @@ class Reliable(Sourced[S]):
     def regrouped(self, ctx: Context) -> None:
         super().regrouped(ctx)
         tree = self.group.tree
+        more = self._more_behind(ctx)
         for key, stream in self.streams.items():
             if on_backbone(ctx):
-                stream.unsure()
+                stream.acked = (-1, "")  # neighbours take it only with the version of the new tree
+                for neighbour in more:
+                    stream.unsure(neighbour)
                 if stream.over and not stream.dead and tree is not None and stream.entry in tree:
                     stream.over = 0  # it was only not seen for a while; else who stands there says so again
             self._place(ctx, key, stream)
             self._acknowledge(ctx, [key])
         self._tick(ctx)
+
+    def _more_behind(self, ctx: Context) -> list[str]:
+        """Neighbours in the tree behind which nodes stand that did not stand there in the tree before: what
+        these neighbours said of all behind them does not cover those nodes.
+        """
+        tree, before = self.group.tree, self._sides
+        near = tree.neighbours(ctx.node) if tree is not None and ctx.node in tree else ()
+        self._sides = {each: tree.side(ctx.node, each) for each in near} if tree is not None else {}
+        return [each for each, side in self._sides.items() if not side <= before.get(each, frozenset())]
 
     def on_membership(self, ctx: Context, membership: Membership) -> None:
         super().on_membership(ctx, membership)
