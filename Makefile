@@ -83,7 +83,7 @@ proof-moves: install
 	$(BIN)/python -m tests.templates.histories $(MOVES)
 
 # Clients that move, only publish or only listen, and servers restarted in turn: progress, SEEDS of each.
-PLAIN := plain/reliable plain/causal plain/total-order plain/persistent
+PLAIN := $(basename $(patsubst scenarios/%,%,$(wildcard scenarios/plain/*.toml)))
 
 proof-plain: install
 	$(BIN)/python benchmarks/proof.py $(PLAIN) --seeds $(SEEDS) --jobs $(JOBS) --out $(PROOF)

@@ -43,7 +43,7 @@ class Run(msgspec.Struct):
 
     @property
     def passed(self) -> bool:
-        return self.result is not None and self.result.passed
+        return self.result is not None and self.result.passed and not self.result.unjudged
 
 
 def one(path: str, seed: int, nodes: int | None, duration: float | None) -> Run:
@@ -85,6 +85,8 @@ def line(one: Run) -> str:
         return f"{head}, {one.error}"
     found = one.result
     verdict = "kept" if one.passed else f"{found.violations} violations"
+    if found.unjudged:
+        verdict += f", nothing asked about {', '.join(found.unjudged)}"
     got = f"{found.delivered - found.earlier} of {found.expected} delivered"
     return f"{head}, {got}, {found.missed} told of gaps, {verdict}"
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from gossamer import catalog
 from gossamer.core.context import Context
 from gossamer.core.errors import ConfigError
 from gossamer.core.names import nanoseconds
@@ -42,6 +43,40 @@ def test_what_moving_clients_publish_arrives_and_is_acknowledged_through_a_rolli
     stayed = result.channels["orders"].stayed
     assert (stayed.seats, stayed.delivered) == (5, stayed.expected)
     assert result.delivered - result.earlier >= 0.99 * result.expected  # one that restarts has to join again
+
+
+LEFT_OUT = {
+    "loop": "its events never leave their node",
+    "direct": "publisher and subscribers have no server between them",
+    "multiring": "its peers have no server",
+}
+"""Templates without a scenario of plain use."""
+
+
+@pytest.mark.parametrize("template", sorted(catalog.templates().keys() - LEFT_OUT.keys()))
+def test_every_template_with_servers_has_a_scenario_of_plain_use(template: str) -> None:
+    scenario = load(PLAIN / f"{template}.toml")
+    publish, listen = (
+        {n for each in kind for n in each.nodes} for kind in (scenario.publish, scenario.subscribe)
+    )
+    moves = {name for each in scenario.move for name in each.nodes}
+    clients = {name for name in publish | listen if "-c" in name}
+    assert clients & publish - listen, "a client that only publishes"
+    assert clients & listen - publish, "a client that only listens"
+    assert clients & moves & publish
+    assert clients & moves & listen
+    assert [(each.role, each.nodes) for each in scenario.rolling] == [("backbone", ())], (
+        "every server in turn"
+    )
+    durable = "durable" in catalog.templates()[template].promises
+    assert any(each.history for each in scenario.subscribe) == durable
+
+
+@pytest.mark.parametrize("template", sorted(catalog.templates().keys() - LEFT_OUT.keys() - set(TEMPLATES)))
+def test_templates_without_repair_keep_their_promises_in_plain_use(template: str) -> None:
+    result = moving(template, 1)
+    assert result.violations == 0, result.examples
+    assert result.delivered - result.earlier > 0.85 * result.expected
 
 
 # what the check is for: each bug is planted, and caught

@@ -36,6 +36,7 @@ def test_in_small_every_template_keeps_its_promises(tmp_path: Path) -> None:
         result = each["result"]
         scenario = load(SCENARIOS / f"{each['scenario']}.toml")
         assert (result["virtual_seconds"], result["unchecked"]) == (900, [])
+        assert all(result["judged"].values()), result["judged"]
         assert result["delivered"] > 100
         assert result["drops"]["lost on the way"] > 1000
         assert not scenario.churn or result["drops"]["node is down"] > 50

@@ -38,4 +38,5 @@ def test_a_shipped_scenario_keeps_its_promises_in_small(path: Path, tmp_path: Pa
     result = run(shortened(path, tmp_path), 1, traced=False)
     assert result.violations == 0, result.examples
     assert not result.unchecked
+    assert not result.unjudged
     assert result.delivered > 50

@@ -211,7 +211,7 @@ class Ledger(Witness):
                 limit = self._calm(world, check, name)
                 if not limit:
                     continue
-                check.patience = limit
+                check.patience, check.joined = limit, nanoseconds(self.patience or 0.0)
                 before = world.clock.now - limit
                 tails = books.tails(before)
                 seats = [seat for seat in books.seats.values() if seat.at <= before]

@@ -33,12 +33,14 @@ class Check:
     """Nanoseconds of virtual time; set before anything happens."""
     patience: int = 0
     """Nanoseconds after which what was promised has come; set before the run is judged."""
+    joined: int = 0
+    """Nanoseconds after which a subscription is part of its channel; set before the run is judged."""
     members: Callable[[], Iterable[tuple[Seat, int]]] = staticmethod(tuple)
     """The subscriptions that can be reached, and since when; none while a fault is less than JOINED old."""
     copies: Callable[[Event], tuple[int, int]] = staticmethod(lambda event: (0, 0))
     """On how many disks an event is, and how many make a majority of the voters; 0 if no leader is known."""
     judged: int = 0
-    """How often ``acknowledged``, ``settled`` or ``kept`` had something to look at."""
+    """How often ``settled`` or ``kept`` had something to look at."""
 
     def published(self, source: tuple[str, int], number: int) -> None:
         """An event of a source (node and life) is about to leave."""
@@ -256,7 +258,6 @@ class Durable(Check):
         for each in range(before + 1, number + 1):
             disks, majority = self.copies((source, each))
             majority = min(majority, self._majorities.pop((source, each), 0))
-            self.judged += bool(majority)
             if disks < majority:
                 yield (*source, 0), source, each, f"on {majority} disks when it was acknowledged, not {disks}"
 
@@ -314,7 +315,6 @@ class Progress(Check):
             since = max(reached, self._since.get((seat, source[0]), seat.at))
             if seat.criteria or since + JOINED > published:
                 continue
-            self.judged += 1
             if self._got.get((seat, source), 0) < number:
                 yield seat.key, source, number, "delivered here before it was acknowledged"
 
@@ -333,8 +333,8 @@ class Progress(Check):
                 yield (*source, 0), source, lost, "delivered somewhere, for it was acknowledged"
             due = max(tails.get(source, 0), acknowledged)
             for seat in seats.values() if due else ():
-                since = self._since.get((seat, source[0]), seat.at) + self.patience
-                if seat.history and not seat.told and self.clock() >= since:
+                since = self._since.get((seat, source[0]), seat.at) + self.joined
+                if seat.history and not seat.told and self.clock() >= seat.at + self.patience:
                     self.judged += 1
                     hole = next((each for each in range(1, due + 1) if not seat.has(source, each)), 0)
                     if hole:
@@ -351,7 +351,7 @@ class Progress(Check):
         """The first acknowledged event that some seats were there for and none has; 0 if there is none."""
         times = self._times[source]
         for number in range(self._found.get(source, 0) + 1, acknowledged + 1):
-            until = times[number - 1] - self.patience
+            until = times[number - 1] - self.joined
             there = [seat for seat in seats if not seat.criteria and seat.at <= until]
             if there and not any(seat.has(source, number) for seat in there):
                 return number

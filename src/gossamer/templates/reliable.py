@@ -31,7 +31,8 @@ class Reliable(Sourced[S]):
 
     Promises: at most once, gap-free and in order per source, from the moment of joining on, for every member
         that keeps up; one that does not is dropped and learns it. Acknowledged is what every member has.
-        A source may change its server, or hand everything over to its server and leave.
+        A source may change its server, or hand everything over to its server and leave. After the last
+        fault everything arrives and is acknowledged within twice ``laggard``.
     Costs: a window of parcels per source at every node of the tree; an acknowledgement per edge, merged over
         all sources and all members behind it; one request and one copy per parcel lost on an edge.
     Needs: what multicast needs.
@@ -109,9 +110,8 @@ class Reliable(Sourced[S]):
 
     @classmethod
     def recovery(cls, settings: Any) -> float:
-        return 2 * float(
-            settings.laggard
-        )  # a member that died is waited for once, and once more in another tree
+        """A member that died is waited for once, and once more in another tree."""
+        return 2 * float(settings.laggard)
 
     def figures(self) -> dict[str, int]:
         on_the_way = self.repaired - self.repaired_own
