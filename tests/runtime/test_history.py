@@ -8,13 +8,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
 
 from gossamer import BadEnvelope, Channel, ConfigError, NoAnswer, Node, Role, WishRefused, connect
-from gossamer.core.effect import Append
+from gossamer.core.effect import Append, Read, Retain, Trim
 from gossamer.core.errors import StorageError
+from gossamer.core.names import nanoseconds
 from gossamer.core.wire import encode
 from gossamer.runtime.storage import Storage
 from gossamer.storage.archive import Archive
@@ -157,3 +159,107 @@ async def test_an_archive_without_a_state_folder_is_refused(tmp_path: Path) -> N
     with pytest.raises(ConfigError, match="state folder"):
         async with connect(archive=tmp_path):
             pass
+
+
+async def test_an_archive_of_an_encrypted_folder_is_refused(tmp_path: Path) -> None:
+    """Archives are plain: the events would leave the folder that somebody wanted encrypted."""
+    with pytest.raises(ConfigError, match="encrypted"):
+        async with connect(state=tmp_path / "state", archive=tmp_path / "archive", storage_key="ab" * 32):
+            pass
+
+
+def holding(folder: Path, text: bytes) -> list[str]:
+    """Files in which a text stands."""
+    return [each.name for each in folder.rglob("*") if each.is_file() and text in each.read_bytes()]
+
+
+async def test_a_node_with_another_key_is_refused(tmp_path: Path) -> None:
+    async with connect(name="n", state=tmp_path, storage_key="ab" * 32) as node:
+        await node.registry.set("secret/word", b"swordfish")
+        channel = await node.channel("log", template="persistent", settings={**QUICK, "seats": 1})
+        await fill(channel, 0, 3)
+        await node.drain()
+    assert not holding(tmp_path, b"swordfish")
+    for key in ("cd" * 32, ""):
+        with pytest.raises(StorageError, match="key"):
+            async with connect(name="n", state=tmp_path, storage_key=key):
+                pass
+    async with connect(name="n", state=tmp_path, storage_key="ab" * 32) as node:
+        assert (await node.registry.get("secret/word")) is not None
+
+
+# retention
+
+
+def retaining(folder: Path, done: list[int], clock: list[int], **more: Any) -> Storage:
+    return Storage(
+        folder,
+        lambda _: "log",
+        lambda channel, report: done.append(report.ticket),
+        open_log=lambda where: Log(where, clock=lambda: clock[0]),
+        **more,
+    )
+
+
+async def appended(storage: Storage, done: list[int], ticket: int) -> None:
+    storage.request(Append(1, ticket, (encode(parcel("a", ticket + 1)),)))
+    await until(lambda: done[-1:] == [ticket])
+
+
+async def retained(storage: Storage, done: list[int]) -> None:
+    """Trim what is older than a minute, and wait until that is done."""
+    storage.request(Retain(1, 60.0, 0))
+    storage.request(Read(1, 99, 0, 0))
+    await until(lambda: done[-1:] == [99])
+
+
+async def test_old_records_go_though_a_segment_is_neither_full_nor_an_hour_old(tmp_path: Path) -> None:
+    done: list[int] = []
+    clock = [nanoseconds(1_000_000)]
+    storage = retaining(tmp_path, done, clock)
+    for ticket in range(10):
+        await appended(storage, done, ticket)
+        clock[0] += nanoseconds(20)
+        await retained(storage, done)
+    clock[0] += nanoseconds(61)
+    await appended(storage, done, 10)
+    await retained(storage, done)
+    await storage.close(SOON)
+    with Log(next((tmp_path / "logs").iterdir())) as log:
+        assert (log.begin, log.end) == (10, 11)
+
+
+async def test_what_is_not_archived_yet_is_not_trimmed(tmp_path: Path) -> None:
+    done: list[int] = []
+    clock = [nanoseconds(1_000_000)]
+
+    def put(channel: str, log: Log) -> None:
+        raise StorageError("archive", "not there")
+
+    storage = retaining(tmp_path, done, clock, archive=put)
+    for ticket in range(4):
+        await appended(storage, done, ticket)
+        clock[0] += nanoseconds(1000)
+        await retained(storage, done)
+    storage.request(Trim(1, 3))
+    await storage.close(SOON)
+    with Log(next((tmp_path / "logs").iterdir())) as log:
+        assert (log.begin, log.end) == (0, 4)
+
+
+async def test_a_channel_keeps_its_history_as_long_as_its_settings_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[float, int]] = []
+
+    def expired(self: Log, seconds: float, size: int) -> int:
+        asked.append((seconds, size))
+        return 0
+
+    monkeypatch.setattr(Log, "expired", expired)
+    async with connect(name="n", state=tmp_path) as node:
+        settings = {**QUICK, "seats": 1, "keep_seconds": 1.0, "keep_bytes": 1_000_000}
+        channel = await node.channel("log", template="persistent", settings=settings)
+        await fill(channel, 0, 3)
+        await until(lambda: bool(asked))
+    assert asked[0] == (1.0, 1_000_000)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -175,3 +176,17 @@ def test_a_killed_writer_leaves_only_readable_files_and_loses_at_most_the_open_p
     hidden = [name for name in files(tmp_path) if not name.endswith(".parquet")]
     assert len(hidden) <= 1
     assert all(name.startswith(".") for name in hidden)
+
+
+def test_segments_may_be_written_elsewhere_and_in_order(tmp_path: Path) -> None:
+    """A node hands them to a thread: the event loop does not wait for the disk."""
+    waiting: list[Callable[[], None]] = []
+    writer = TraceWriter(tmp_path, "r", "n", segment_rows=2, carry_out=waiting.append)
+    for position in range(3):
+        writer(row(position))
+    writer.close()
+    assert not list(tmp_path.rglob("*.parquet"))
+    for write in waiting:
+        write()
+    assert read(tmp_path).num_rows == 3
+    assert json.loads((tmp_path / "run=r" / "n.json").read_text())["segments"] == 2

@@ -383,5 +383,5 @@ class Host:
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, *closing, return_exceptions=True)
-        await self._writer.close(self.limits.drain)
-        self._values.close()
+        if await self._writer.close(self.limits.drain):  # else the thread still writes
+            self._values.close()

@@ -52,6 +52,7 @@ from gossamer.runtime.packages import NodePackages
 from gossamer.runtime.reaching import Reach
 from gossamer.runtime.registry import NodeRegistry, Watch
 from gossamer.runtime.state import State
+from gossamer.runtime.trace_thread import TraceThread
 from gossamer.security.package import Trust
 from gossamer.storage.cipher import key_from
 from gossamer.transports.base import Listener, Transport
@@ -169,6 +170,7 @@ class Node:
         self._listeners: list[Listener] = []
         self._channels: dict[str, Channel] = {}
         self._recorder: Any = None
+        self._trace_thread = TraceThread()
         self._host: Host | None = None
         self._discovery: Discovery | None = None
         self._background: list[asyncio.Task[None]] = []
@@ -235,7 +237,8 @@ class Node:
         from gossamer.traces.writer import TraceWriter  # pyarrow is heavy; only who traces pays for it
 
         run = self.config.run or f"live-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
-        self._recorder = TraceWriter(self.config.trace, run, f"{self.name}-{incarnation}")
+        name = f"{self.name}-{incarnation}"
+        self._recorder = TraceWriter(self.config.trace, run, name, carry_out=self._trace_thread)
         return self._recorder  # type: ignore[no-any-return]
 
     def _open_archive(self) -> Callable[[str, Any], object] | None:
@@ -243,6 +246,8 @@ class Node:
             return None
         if not self.config.state:
             raise ConfigError("needs a state folder: only logs on disk are archived", key="archive")
+        if self.config.storage_key:
+            raise ConfigError("archives are plain, and the state folder is encrypted", key="archive")
         from gossamer.storage.archive import Archive  # pyarrow is heavy; only who archives pays for it
 
         return Archive(self.config.archive, self.name).put
@@ -404,6 +409,7 @@ class Node:
         await asyncio.gather(*self._background, return_exceptions=True)
         if self._recorder is not None:
             self._recorder.close()
+            await self._trace_thread.close()
         if undelivered is not None:
             log.warning("%s", undelivered)
             raise undelivered

@@ -42,6 +42,9 @@ from gossamer.storage.superblock import Bounds, Superblock, new_id, read_slots
 Progress = Callable[[str, int, int], None]
 """Takes what is read, how many files are done, and how many there are."""
 
+MAX_RESCUED = 64 * 1024 * 1024
+"""Bytes of records behind damage that a repair takes into memory to append them again."""
+
 
 class Place(msgspec.Struct, frozen=True):
     """What a command is about.
@@ -359,10 +362,15 @@ def _log_plan(log: Survey, voter: tuple[str, Left] | None, found: Found) -> LogR
 
 
 def _following(log: Survey, cipher: Cipher | None) -> list[bytes]:
-    """Records without a hole behind the last whole batch: those before the damaged one in its batch."""
+    """Records without a hole behind the last whole batch: those before the damaged one in its batch.
+
+    What would take more memory than that stays in the folder ``damaged``, where ``salvage`` reads it.
+    """
     records: list[bytes] = []
+    size = 0
     for position, record in readable(Path(log.folder), None, cipher, log.end, log.owner or ""):
-        if position != log.end + len(records):
+        size += len(record)
+        if position != log.end + len(records) or size > MAX_RESCUED:
             break
         records.append(record)
     return records

@@ -42,6 +42,8 @@ _Done = tuple[int, Report]
 
 MAX_BYTES = 64 * 1024 * 1024
 """Bytes that may wait for the disk; a single append may be larger if nothing else waits."""
+SEGMENTS = 4
+"""Into how many segments the time is cut for which a log is kept: that much later whole ones are trimmed."""
 MAX_REQUESTS = 65_536
 """Requests that may wait for the disk."""
 
@@ -97,6 +99,8 @@ class Storage:
         self._archive = archive
         self._archived: dict[int, int] = {}
         """Per channel, where the last sealed segment ended when the archive was last asked to take it."""
+        self._safe: dict[int, int] = {}
+        """Per channel, the position up to which the archive has taken everything."""
         self._loop = asyncio.get_running_loop()
         self._logs: dict[int, AnyLog] = {}
         self._folders: dict[int, Path] = {}
@@ -266,11 +270,18 @@ class Storage:
         try:
             opened = self._log(trim.channel)
             if isinstance(trim, Trim):
-                opened.trim(trim.position)
+                opened.trim(self._archived_before(trim.channel, trim.position))
             elif hasattr(opened, "expired"):  # a log in memory has no segments
-                opened.trim(opened.expired(trim.seconds, trim.bytes))
+                opened.seal_older(trim.seconds / SEGMENTS)  # type: ignore[attr-defined]
+                self._put_away()
+                expired = opened.expired(trim.seconds, trim.bytes)
+                opened.trim(self._archived_before(trim.channel, expired))
         except Exception as failure:
             self._failed(trim.channel, "a log was not trimmed", failure)
+
+    def _archived_before(self, channel: int, position: int) -> int:
+        """Up to where a log may be trimmed: what is not archived yet stays."""
+        return position if self._archive is None else min(position, self._safe.get(channel, 0))
 
     # in the thread: damage
 
@@ -364,6 +375,7 @@ class Storage:
             self._archived[channel] = sealed[-1][1]
             try:
                 self._archive(self._names[channel], each)
+                self._safe[channel] = sealed[-1][1]
             except Exception as failure:
                 self.failed += 1
                 log.error("segments stay in the log only, and are tried again: %s", _words(failure))

@@ -68,20 +68,21 @@ class Writer:
             self._thread = threading.Thread(target=self._run, name="gossamer state", daemon=True)
             self._thread.start()
 
-    async def close(self, seconds: float) -> None:
-        """Write what waits and how far the logs reach, within so many seconds."""
+    async def close(self, seconds: float) -> bool:
+        """Write what waits and how far the logs reach, within so many seconds; whether nothing writes now."""
         if self._thread is None and self._state.lasting:
             self.write(())
         self._closing = True
         with self._work:
             self._work.notify()
         if self._thread is None:
-            return
+            return True
         _, slow = await asyncio.wait({self._ended}, timeout=seconds)
         if slow:
             log.error("the disk took more than %g s: the last small values were not written", seconds)
         else:
             self._thread.join()
+        return not slow
 
     def _written(self, thens: list[Then], recovered: bool) -> None:
         if recovered:

@@ -93,11 +93,9 @@ class Database:
         bounds = {name: each for name, each in logs.items() if self.logs.get(name) != each}
         if not changes and not bounds:
             return
-        new = {
-            key: (self._sealed(key, value), _digest(key, value))
-            for key, value in changes.items()
-            if value is not None
-        }
+        sealed = {key: self._sealed(key, value) for key, value in changes.items() if value is not None}
+        # of what is on disk: a checksum of the text of an encrypted value would let it be guessed
+        new = {key: (data, _digest(key, data)) for key, data in sealed.items()}
         noted = {name: _digest(f"{name}/{each}", b"") for name, each in bounds.items()}
         total = self._sum
         for key in changes:
@@ -181,10 +179,9 @@ class Database:
             raise Damaged(path, reason, None, str(self.path.parent))
         self._check_cipher(about.get("cipher"))
         for key, value, told in self._db.execute("SELECT key, value, checksum FROM kept"):
-            opened = self._opened(key, value)
-            if told != _digest(key, opened):
+            if not isinstance(value, bytes) or told != _digest(key, value):
                 raise Damaged(path, f"the checksum of {key!r} is wrong", None, str(self.path.parent))
-            self.values[key] = opened
+            self.values[key] = self._opened(key, value)
             self._digests[key] = told
         for name, begin, end, told in self._db.execute("SELECT name, begin, end, checksum FROM logs"):
             if told != _digest(f"{name}/{(begin, end)}", b""):
@@ -240,9 +237,8 @@ def rows(path: Path, cipher: Cipher | None) -> dict[str, bytes]:
         return values
     try:
         for key, value, told in db.execute("SELECT key, value, checksum FROM kept"):
-            opened = cipher.open(value, str(key).encode(), str(path)) if cipher else value
-            if isinstance(opened, bytes) and told == _digest(key, opened):
-                values[key] = opened
+            if isinstance(value, bytes) and told == _digest(key, value):
+                values[key] = cipher.open(value, str(key).encode(), str(path)) if cipher else value
     except (sqlite3.Error, StorageError, TypeError, UnicodeError):
         pass  # what was read so far is what there is
     finally:

@@ -209,6 +209,11 @@ class Log:
             if self._last.first < self.end or self._suspect:
                 self._guarded(self._next_segment)
 
+    def seal_older(self, seconds: float) -> None:
+        """End the last segment, if it was begun so long ago and has any records; 0 sets no limit."""
+        if seconds and self._clock() - self._last.header.made >= nanoseconds(seconds):
+            self.seal()
+
     def trim(self, position: int) -> int:
         """Remove sealed segments that hold nothing from a position on; where the log begins then."""
         with self._writer:

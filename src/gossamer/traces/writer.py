@@ -12,6 +12,8 @@ from __future__ import annotations
 import json
 import os
 from array import array
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +38,22 @@ FORM: dict[str, Any] = {
 
 
 class TraceWriter:
-    """Takes rows (call it like a function), keeps at most one segment of them in memory."""
+    """Takes rows (call it like a function), keeps at most one segment of them in memory.
 
-    def __init__(self, folder: str | Path, run: str, name: str, segment_rows: int = SEGMENT_ROWS) -> None:
+    carry_out
+        Writes a segment that is complete, now or later, in the order in which it is given them; at once if
+        none is given. A node hands segments to a thread.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        run: str,
+        name: str,
+        segment_rows: int = SEGMENT_ROWS,
+        carry_out: Callable[[Callable[[], None]], object] = lambda write: write(),
+    ) -> None:
+        self._carry_out = carry_out
         self.folder = Path(folder) / f"run={run}"
         self.name = name
         self.rows = 0
@@ -64,22 +79,29 @@ class TraceWriter:
         if not self._open:
             return
         values, self._open = self._open, []
-        columns = [values[index :: len(SCHEMA)] for index in range(len(SCHEMA))]
-        arrays = [_array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
         self.segments += 1
-        self.rows += len(arrays[0])
+        self.rows += len(values) // len(SCHEMA)
         name = f"{self.name}-{self.segments:06d}.parquet"
-        table = pa.Table.from_arrays(arrays, schema=SCHEMA)
-        with _renamed(self.folder / name) as temporary:
-            pq.write_table(table, temporary, row_group_size=SEGMENT_ROWS, **FORM)
+        self._carry_out(partial(_write, self.folder / name, values))
 
     def close(self) -> None:
         """Complete the last segment and say that the trace is whole."""
         self.flush()
+        self._carry_out(self._end)
+
+    def _end(self) -> None:
         with _renamed(self.folder / f"{self.name}.json") as temporary:
             end = {"name": self.name, "segments": self.segments, "rows": self.rows}
             temporary.write_text(json.dumps(end) + "\n")
         self._begun.unlink(missing_ok=True)
+
+
+def _write(path: Path, values: list[Any]) -> None:
+    columns = [values[index :: len(SCHEMA)] for index in range(len(SCHEMA))]
+    arrays = [_array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    table = pa.Table.from_arrays(arrays, schema=SCHEMA)
+    with _renamed(path) as temporary:
+        pq.write_table(table, temporary, row_group_size=SEGMENT_ROWS, **FORM)
 
 
 def _array(column: list[Any], kind: pa.DataType) -> pa.Array:
