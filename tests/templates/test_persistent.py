@@ -252,13 +252,43 @@ class Sieve(Vault):
         Keeper.put(self, index, parcel)
 
 
-class Forgetful(Persistent[PersistentSettings]):
-    """Persistent, with seats that remember nothing but their logs."""
+class Careful(Persistent[PersistentSettings]):
+    """Persistent, with seats that remember nothing but their logs, and look into these."""
 
-    name = "forgetful"
+    name = "careful"
 
     def make_keeper(self) -> Keeper:
         return Sieve(self.at_hand)
+
+
+class Forgetful(Careful):
+    """Those seats do not compare what is in their logs with what should be there."""
+
+    name = "forgetful"
+
+    def _agrees(self, place: int, identity: object) -> bool:
+        return True
+
+
+def test_a_seat_whose_log_has_something_else_than_the_order_acknowledges_nothing() -> None:
+    net = Kept(Careful, pairwise("abc"), QUICK)
+    net.subscribe("abc")
+    net.publish("a", 30, start=6.0, every=0.02)
+    net.world.run(12)
+    before = same(net, "abc")
+    for node in "abc":
+        net.world.crash(node)
+        net.world.restart(node)
+    net.subscribe("abc")
+    net.publish("a", 20, start=15.0, every=0.02)
+    net.world.run(25)
+    assert net.safe("a") == set()
+    assert same(net, "abc") == before
+    refused = [net.at(node) for node in "abc" if net.at(node).refused]
+    assert refused
+    for each in refused:
+        assert not each.council.leads
+        assert "different histories" in str(each.failure(net.ctx("a")))
 
 
 @pytest.mark.parametrize("template", [Persistent, Forgetful])

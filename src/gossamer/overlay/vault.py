@@ -17,7 +17,7 @@ from gossamer.core.errors import StorageError
 from gossamer.core.parcel import Parcel
 from gossamer.core.wire import decode, encode
 from gossamer.overlay.council import Council
-from gossamer.overlay.councilwords import Entry, History, Number, Positions, Seats
+from gossamer.overlay.councilwords import Entry, History, Number, Positions, Seats, Tip
 from gossamer.overlay.keeper import Keeper
 from gossamer.overlay.record import Record
 
@@ -39,6 +39,7 @@ class State(msgspec.Struct, frozen=True, array_like=True):
     seats: Seats
     positions: Positions
     number: Number
+    tip: Tip = ("", 0, 0)
 
 
 class Vault(Keeper):

@@ -309,10 +309,12 @@ class Host:
 
     async def looked_at(self, channel: str) -> None:
         """Wait until the log of a channel was opened here, if it has one; raises what is wrong with it."""
-        template = self.engine.instance(channel).template
+        instance = self.engine.instance(channel)
+        template = instance.template
         await self.until(lambda: self.closed or getattr(template, "looked", True))
         if getattr(template, "refused", False):
-            raise self._storage.damage[channel_id(channel)]
+            damage = self._storage.damage.get(channel_id(channel)) or template.failure(instance.context)
+            raise damage or StorageError(f"log of {channel!r}", "it is refused")
 
     def channel_name(self, channel: int) -> str:
         """The name of a channel that runs here; empty for those of services."""
