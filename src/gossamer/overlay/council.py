@@ -305,6 +305,7 @@ class Council:
         """Too many have forgotten, and nobody knows more than this node: its record goes on."""
         assert self.record is not None
         self.history = (max(ctx.now, self.history[0] + 1), ctx.node)
+        self.keeper.go_on(self)
         self.record.append(Entry(self.term, seats=(self.seat(ctx),)))
         self.win(ctx)
 
@@ -351,7 +352,8 @@ class Council:
         index = self.leadership.decided(ctx)
         if index > self.decided and self.record.term(index) == self.term:
             self.decided = index
-            self.keeper.gather(self.record, self.decided)
+            if self.keeper.gather(self.record, self.decided):
+                self.keeper.gathered(ctx, self)
         self._tell_decided(ctx)
 
     def kept(self, ctx: Context, index: int) -> None:
@@ -360,9 +362,12 @@ class Council:
         self.written = min(index, self.record.last)
         if self.leads:
             self._decide(ctx)
-        elif self._answer is not None:
+
+    def answer(self, ctx: Context) -> None:
+        """Tell the leader what was copied; the letter leaves when all of it is kept."""
+        if self._answer is not None and self.record is not None:
             to, upto = self._answer
-            self.write(ctx, Copied, to, min(upto, self.written), self.keeper.held, True)
+            self.write(ctx, Copied, to, min(upto, self.record.last), self.keeper.held, True)
 
     def settle(self, index: int) -> None:
         """Everybody has everything up to an index."""
@@ -393,10 +398,11 @@ class Council:
             return
         upto = copy.index + len(copy.entries)
         self._answer = (copy.origin, upto)
+        before = record.last
         kept = record.merge(copy.index, copy.entries)
-        if kept < self.written:
+        if kept < before:
             self.keeper.cut(kept)
-            self.written = kept
+            self.written = min(self.written, kept)
         self.decided = max(self.decided, min(copy.decided, upto))
         self.keeper.gather(record, self.decided)
         self.keeper.entries(ctx, self)

@@ -9,13 +9,13 @@ from msgspec import Meta
 
 from gossamer.core.context import BELOW, Context
 from gossamer.core.control import on
-from gossamer.core.effect import Appended, History, Report, Stalled
+from gossamer.core.effect import Appended, History, Report, Stalled, Stored
 from gossamer.core.errors import Damaged, StorageError
 from gossamer.core.names import last
 from gossamer.core.parcel import Parcel
 from gossamer.core.trace import STORED
 from gossamer.core.wire import Item, decode, encode
-from gossamer.overlay.councilwords import LETTERS, Letter
+from gossamer.overlay.councilwords import LETTERS, Copy, Letter
 from gossamer.overlay.groupwords import Join, JoinHeard, Leave, LeaveHeard, TreeHeard, TreeUpdate
 from gossamer.overlay.interest import Interest, InterestHeard
 from gossamer.overlay.keeper import Keeper
@@ -175,6 +175,8 @@ class LoggedOrder(TotalOrder[S]):
             return item.stamp.node in own
         message = item.message.letter if isinstance(item.message, Relay) else item.message
         match message:
+            case Copy() if message.origin == ctx.node and self.council.leads and self.keeper.sworn:
+                return False  # the others write at the same time; this node counts itself when it has written
             case Letter() | Replay() | Replayed():
                 return last(message.origin) in own
             case Have() | Gone():
@@ -408,6 +410,9 @@ class LoggedOrder(TotalOrder[S]):
                 ctx.note(STORED, place, parcel.stamp.key, parcel.stamp.sequence, self.council.history[1])
             self._log(ctx)
             self._admit(ctx)
+        elif isinstance(report, Stored):
+            assert isinstance(self.keeper, Vault)
+            self.keeper.stored(ctx, self.council, report.ticket)
         elif isinstance(report, Stalled):
             self._stall = message_of(ctx.node, report.failure)
             self._tell_sources(ctx)
