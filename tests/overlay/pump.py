@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gossamer.core.context import BELOW, SERVER, TREE
-from gossamer.core.effect import Effect, Reply, Send, Store, Wake
+from gossamer.core.effect import Effect, Reply, Send, Store, Stored, Wake
 from gossamer.core.engine import Engine
 from gossamer.core.errors import ProtocolError
 from gossamer.core.names import Role
@@ -91,7 +91,10 @@ class Pump:
         self.do(b, self.engines[b].unlinked(self.now, a))
 
     def do(self, node: str, effects: Iterable[Effect]) -> None:
+        stored: dict[int, int] = {}
         for effect in effects:
+            if isinstance(effect, Store) and effect.ticket:
+                stored[effect.channel] = effect.ticket
             match effect:
                 case Send():
                     self.queue.extend((node, to, encode(effect.item)) for to in effect.to)
@@ -109,6 +112,8 @@ class Pump:
                     self.wakes.pop(wake, None)
                     if effect.at is not None:
                         self.wakes[wake] = effect.at
+        for channel, ticket in stored.items():
+            self.do(node, self.engines[node].report(self.now, channel, Stored(ticket)))
 
     def settle(self) -> None:
         """Carry frames until nothing is on its way."""

@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gossamer.core.errors import ProtocolError
 from gossamer.overlay.council import Council
 from gossamer.overlay.councilwords import (
     Ask,
     Copied,
     Copy,
     Entry,
+    Founded,
     History,
     Letter,
     Seats,
@@ -26,7 +28,7 @@ from gossamer.overlay.councilwords import (
 from gossamer.overlay.keeper import CouncilSettings, Keeper
 from gossamer.overlay.record import Record
 from gossamer.overlay.rendezvous import ranking
-from gossamer.testing.fake import FakeContext
+from gossamer.testing.fake import FakeContext, parcel
 
 from .councils import Councils, settled
 
@@ -255,14 +257,97 @@ def test_a_change_of_the_seats_is_taken_back_if_the_new_one_dies_before_it_has_a
 
 def test_of_two_histories_the_later_holds() -> None:
     one = One(record=Record(7, 1, THREE), term=4)
-    later = (H[0] + 1, "z")
-    one.council.hear(one.ctx, Copy("b", "z", 1, later, 1, 0, 0, (), 0, 0))
-    assert (one.council.history, one.council.record) == (later, None)
+    later = (H[0] + 1, "d")
+    one.council.hear(one.ctx, Copy("b", "d", 1, later, 1, 0, 0, (), 0, 0))
     assert isinstance(one.wrote.pop(), Stranger)
-    one.council.hear(one.ctx, Welcome("b", "z", 1, later, 1, 99, 1, THREE, (), 0))
+    assert one.council.record is not None, "it is kept until the later one is here"
+    one.council.hear(one.ctx, Welcome("b", "d", 1, later, 1, 99, 1, THREE, (), 0))
+    assert (one.council.history, one.council.decided) == (later, 99)
     (answer,) = one.hear(Ask, "a", 9, 7, 1, False)
     assert isinstance(answer, Welcome)
     assert answer.history == later
+
+
+@pytest.mark.parametrize(
+    "letter",
+    [
+        Stranger("b", "z", 1, (9, "z"), 1),
+        Copy("b", "z", 1, (9, "z"), 1, 7, 1, (), 99, 99),
+        Welcome("b", "z", 1, (9, "z"), 1, 99, 1, THREE, (), 0),
+        Welcome("b", "a", 1, (9, "z"), 1, 99, 1, THREE, (), 2**62),
+        Vote("b", "a", 1, (9, "z"), 1, True),
+        Stranger("b", "a", 1, (9, "z"), 1),
+        Copy("b", "a", 1, (9, "z"), 1, 7, 1, (), 99, 99),
+        Ask("b", "a", 1, (9, "z"), 1, 99, 9, True),
+        Welcome("b", "a", 1, H, 4, 99, 4, THREE, (), 93),
+        Welcome("b", "a", 1, H, 4, 8, 2, THREE, (), 1),
+        Copy("b", "a", 1, H, 4, 7, 1, (Entry(3),), 8, 8),
+    ],
+    ids=lambda letter: f"{type(letter).__name__} of {letter.origin} in {letter.history[0]}",
+)
+def test_no_claim_of_a_letter_ends_a_history_or_what_is_decided_in_it(letter: Letter) -> None:
+    record = Record(7, 1, THREE)
+    record.append(Entry(1, "a/a", 1, 1))
+    one = One(record=record, term=4, decided=8)
+    one.council.hear(one.ctx, letter)
+    assert (one.council.history, one.council.decided) == (H, 8)
+    assert one.council.record is record
+    assert record.entry(8).term == 1
+
+
+def test_a_later_history_is_taken_when_the_log_has_what_the_earlier_decided() -> None:
+    record = Record(7, 1, THREE)
+    record.append(Entry(1))
+    one = One(record=record, term=4, decided=8)
+    one.council.keeper.held, one.council.keeper.logged = 8, 7
+    welcome = Welcome("b", "d", 1, (9, "d"), 1, 99, 1, THREE, (), 0)
+    one.council.hear(one.ctx, welcome)
+    assert one.council.record is record
+    one.council.keeper.logged = 8
+    one.council.hear(one.ctx, welcome)
+    assert one.council.history == (9, "d")
+
+
+def test_a_seat_that_founds_anew_goes_on_with_all_that_its_record_has() -> None:
+    record = Record(7, 1, (("b", 1),), (("a", 1, 4),), 4, ("a", 1, 4))
+    for entry in (Entry(1, "a/a", 1, 5), Entry(1, "a/a", 1, 6), Entry(2, voids=9)):
+        record.append(entry)
+    one = One(record=record, term=2)
+    one.council.keeper.put(8, parcel("a/a", 5, 1))
+    one.council.found(one.ctx, (50, "z"))
+    assert one.council.leads
+    assert one.council.history > (50, "z")
+    after = one.council.record
+    assert after is not None
+    assert (after.base, after.number, after.tip) == (one.council.history[0], 4, ("a", 1, 4))
+    assert [each.sequence for each in after.entries(after.base + 1, 2)] == [5, 6]
+    assert one.council.decided == after.last
+    assert after.void(after.base + 2, one.council.decided)
+    assert one.council.keeper.held == after.last
+    assert after.seats == (("b", 1),)
+
+
+@pytest.mark.parametrize(
+    "letter",
+    [
+        Stranger("b", "a", 2**62, H, 1),
+        Ask("b", "a", 1, H, 1, 2**60, 1, False),
+        Copied("b", "a", 1, H, 1, 2**60, 1, True),
+        Welcome("b", "a", 1, H, 1, 2**60, 1, THREE, (), 0),
+        Welcome("b", "a", 1, H, 1, 9, 1, (("a", 2**62),), (), 0),
+        Welcome("b", "a", 1, H, 1, 9, 1, THREE, (("a", 1, 2**62),), 0),
+        Copy("b", "a", 1, H, 1, 9, 1, (Entry(1, "a/a", 2**62, 1),), 9, 9),
+        Copy("b", "a", 1, H, 1, 9, 1, (Entry(1, "a/a", 1, 2**62),), 9, 9),
+        Copy("b", "a", 1, H, 1, 9, 1, (Entry(1, seats=(("a", 2**62),)),), 9, 9),
+        Founded("b", "a", 1, H, 1, True, (2**62, "z"), 1, (), ()),
+        Founded("b", "a", 1, H, 1, True, H, 2**60, (), ()),
+        Founded("b", "a", 1, H, 1, True, H, 1, (("a", 2**62),), ()),
+    ],
+)
+def test_numbers_that_cannot_be_true_are_refused(letter: Letter) -> None:
+    one = One()
+    with pytest.raises(ProtocolError):
+        one.council.check(one.ctx, letter)
 
 
 def test_when_too_many_have_forgotten_the_best_record_that_is_left_goes_on_in_a_later_history() -> None:

@@ -197,3 +197,79 @@ def test_a_record_that_makes_no_sense_is_counted_and_the_others_are_read() -> No
     disk.log.append([b"\xc1", b"\x93\x01\xa1x\x01"])
     assert list(disk.open()) == ["x"]
     assert disk.ledger.unreadable == 2
+
+
+def test_what_is_to_happen_when_a_box_is_on_disk_does_not_happen_while_the_disk_is_full() -> None:
+    """Else the dispatcher that had the box forgets it, and a crash here loses all of it."""
+    disk = Disk()
+    disk.open()
+    heard: list[str] = []
+    box = disk.begin("x")
+    disk.ledger.state(disk.ctx, box, lambda ctx: heard.append("written"))
+    disk.work(error="no room")
+    disk.tidy()
+    disk.work(error="no room")
+    assert heard == []
+    assert content(disk.open()) == {}, "nothing was written"
+    disk.boxes = {"x": box}
+    disk.ledger.state(disk.ctx, box, lambda ctx: heard.append("written"))
+    disk.work(error="no room")
+    disk.tidy()
+    disk.work()
+    assert heard == ["written"]
+    assert list(disk.open()) == ["x"]
+
+
+def test_a_part_that_was_written_behind_one_that_was_not_makes_nothing_happen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "AT_ONCE", 2)
+    disk = Disk()
+    disk.open()
+    box = disk.boxes["x"] = Box("x", Criteria(), 0)
+    for sequence in range(1, 4):
+        box.add(parcel("s", sequence=sequence, first=sequence))
+    heard: list[str] = []
+    disk.ledger.state(disk.ctx, box, lambda ctx: heard.append("written"))
+    first, second = disk.ctx.effects
+    disk.ctx.effects[:] = [first]
+    disk.work(error="no room")
+    disk.ctx.effects[:0] = [second]
+    disk.work()
+    assert heard == []
+    disk.tidy()
+    disk.work()
+    assert heard == ["written"]
+    assert content(disk.open()) == content({"x": box})
+
+
+def test_what_does_not_fit_into_the_queue_makes_nothing_happen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_QUEUE", 3)
+    monkeypatch.setattr(module, "MAX_BYTES", 1)
+    disk = Disk()
+    disk.open()
+    heard: list[str] = []
+    box = disk.begin("x")
+    for sequence in range(1, 4):
+        disk.keep("x", sequence)
+    disk.ledger.state(disk.ctx, box, lambda ctx: heard.append("written"))
+    assert "wait for the disk" in disk.ledger.trouble
+    assert heard == []
+    disk.work()
+    disk.tidy()
+    disk.work()
+    assert heard == ["written"]
+
+
+def test_a_log_that_is_damaged_stays_closed() -> None:
+    disk = Disk()
+    disk.ledger.open(disk.ctx)
+    assert not disk.ledger.looked
+    disk.ctx.effects.clear()
+    damage = History(0, 0, (), 0, 0, "a bit", damaged=True)
+    disk.ledger.read(disk.ctx, damage, lambda ctx, boxes: None)
+    assert disk.ledger.looked
+    assert disk.ledger.damaged
+    assert not disk.ledger.ready
+    disk.tidy()
+    assert disk.ctx.effects == [], "reading it again would not help"

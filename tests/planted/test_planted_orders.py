@@ -47,9 +47,13 @@ class Talkative(TotalOrder[TotalOrderSettings]):
 
 
 class Forgetful(TotalOrder[TotalOrderSettings]):
-    """Total order in which whoever takes over begins an order of its own."""
+    """Total order in which whoever takes over begins an order of its own, and the others believe it."""
 
     name = "forgetful-order"
+
+    def __init__(self, settings: TotalOrderSettings) -> None:
+        super().__init__(settings)
+        self.council.contradicted = lambda copy: False  # type: ignore[method-assign]
 
     def _elected(self, ctx: Context) -> None:
         record = self.council.record

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gossamer import Closed, Node, Role, WishRefused, connect
+from gossamer import Closed, Damaged, Node, Role, StorageError, WishRefused, connect
 
-from .parties import ANY_PORT, SOON, client, reach, server, take, turns
+from .damages import PLAIN, segments
+from .parties import ANY_PORT, SOON, client, host_of, reach, server, take, turns
 
 
 def keeper(folder: Path) -> Node:
@@ -130,3 +131,33 @@ async def test_where_nobody_keeps_it_a_durable_subscription_is_refused() -> None
     async with server("b1") as node:
         with pytest.raises(WishRefused, match="dispatch"):
             (await node.channel("plain", "multicast")).subscribe(durable="ann")
+
+
+@pytest.mark.parametrize("kind", ["flip", "truncate", "delete"])
+async def test_a_dispatcher_whose_log_is_damaged_refuses_and_names_the_command(
+    tmp_path: Path, kind: str
+) -> None:
+    async with keeper(tmp_path) as node:
+        news = await node.channel("news", "dispatch", {"disk": True})
+        async with news.subscribe(durable="ann") as events:
+            await reach(news, events)
+        for number in range(100):
+            await news.publish(b"%d" % number)
+            news.flush()
+    (segment,) = segments(tmp_path)
+    PLAIN[kind](segment)
+    async with keeper(tmp_path) as node, asyncio.timeout(SOON):
+        with pytest.raises(Damaged, match="gossamer log repair"):
+            await node.channel("news", "dispatch", {"disk": True})
+
+
+async def test_a_subscriber_reads_why_its_dispatcher_does_not_keep_it(tmp_path: Path) -> None:
+    async with keeper(tmp_path) as node:
+        news = await node.channel("news", "dispatch", {"disk": True})
+        async with news.subscribe(durable="ann"):
+            pass
+        ledger = host_of(node).engine.instance("news").template.keeping.ledger  # type: ignore[attr-defined]
+        ledger.ready, ledger.damaged, ledger.trouble = False, True, "a bit is not what it was"
+        with pytest.raises(StorageError, match="a bit is not what it was"):
+            async with news.subscribe(durable="bob") as events:
+                await events.next(timeout=SOON)

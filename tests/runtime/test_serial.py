@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gossamer import Channel, connect
 
-from .damages import node
+from .damages import QUICK, fill, node, seated, soon, three
 from .parties import SOON, host_of, take
 
 SLOW: dict[str, Any] = {"ack": 30.0, "heartbeat": 0.1, "patience": 1.0}
@@ -59,3 +62,38 @@ async def test_history_that_is_asked_for_right_after_an_acknowledgement_has_the_
             await serial(channel, 5)
             async with channel.subscribe(from_place=0) as events:
                 assert len(await take(events, count)) == count
+
+
+async def test_the_voters_write_an_event_at_the_same_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The leader's disk hangs: the others have the entry all the same, and decide it."""
+    async with three(tmp_path) as nodes:
+        channels = [await each.channel("log", template="persistent", settings=QUICK) for each in nodes]
+        await fill(channels[0], 0, 3)
+        await seated(nodes)
+        councils: list[Any] = [host_of(each).engine.instance("log").template.council for each in nodes]  # type: ignore[attr-defined]
+        await soon(lambda: any(each.leads and len(each.seats) == 3 for each in councils))
+        head = next(number for number, each in enumerate(councils) if each.leads)
+        host, leader = host_of(nodes[head]), councils[head]
+        await soon(lambda: not host._gates.channels and leader.decided == leader.record.last)
+        free, write = threading.Event(), host._values.write
+
+        def held(*what: Any) -> None:
+            free.wait(2 * SOON)
+            write(*what)
+
+        monkeypatch.setattr(host._values, "write", held)
+        try:
+            before = leader.record.last
+            receipt = await channels[head].publish(b"3")
+            channels[head].flush()
+            others = [each for each in councils if each is not leader]
+            await soon(lambda: all(each.record.last > before for each in others))
+            assert leader.written == before
+            await soon(lambda: leader.decided > before)
+            assert leader.written == before
+        finally:
+            free.set()
+        await channels[head].acknowledged(receipt, SOON)
+        await soon(lambda: leader.written == leader.record.last)

@@ -15,7 +15,7 @@ import gossamer
 from gossamer.core.control import Control, Message
 from gossamer.core.effect import Effect, Send
 from gossamer.core.names import channel_id
-from gossamer.overlay.councilwords import Copy, Welcome
+from gossamer.overlay.councilwords import Copy, Stranger, Welcome
 from gossamer.overlay.streamwords import Have, Missing
 from gossamer.testing.fake import parcel
 
@@ -90,6 +90,14 @@ def messages(template: str, life: int) -> list[Message]:
         Welcome(*letter, HUGE, 1, (("stranger", life),), (), HUGE),
         Copy(*letter, HUGE, 1, (), HUGE, HUGE),
     ]
+    soon = (life * 10**6 + 3600 * 10**9, "zz")  # an hour ahead: a history that could be true
+    for history in (soon, (life * 10**6, "b1")):
+        letter = ("b1", "stranger", life, history, 1)
+        forged += [
+            Stranger(*letter),
+            Copy(*letter, life * 10**6, 1, (), HUGE, HUGE),
+            Welcome(*letter, life * 10**6, 1, (("stranger", life),), (), 3),
+        ]
     return [*own, *(forged if template in ("total-order", "persistent") else [])]
 
 

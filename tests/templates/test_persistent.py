@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.core.effect import Reply
+from gossamer.core.effect import History, Reply
 from gossamer.core.names import channel_id, nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import DURABLE
@@ -17,6 +17,7 @@ from gossamer.overlay.replay import HistoryWish, MoreHistory
 from gossamer.overlay.vault import Vault
 from gossamer.simulator.world import World
 from gossamer.templates.persistent import Persistent, PersistentSettings
+from gossamer.templates.voter_log import LOOK
 
 from .worlds import CHANNEL, Net
 
@@ -237,6 +238,42 @@ def test_who_does_not_ask_for_more_is_not_sent_more() -> None:
     assert [place for place, _ in net.seen["e", slow]] == list(range(128))
 
 
+def damaged(net: Kept, node: str) -> None:
+    """A node reads that its log is damaged from the beginning on."""
+    report = History(LOOK, -1, (), 0, 0, "a bit is not what it was", damaged=True)
+    net.world._carrier.tell(net.world._host(node), "report", channel_id(CHANNEL), report)
+
+
+def test_an_only_voter_whose_log_is_damaged_acknowledges_nothing_more() -> None:
+    net = Kept(Persistent, pairwise("ab"), {**QUICK, "seats": 1})
+    net.subscribe("ab")
+    net.publish("a", 20, start=6.0, every=0.02)
+    net.world.run(12)
+    before = net.safe("a")
+    assert len(before) == 20
+    (voter,) = [node for node in "ab" if net.at(node).council.leads]
+    damaged(net, voter)
+    net.publish("a", 20, start=12.5, every=0.02)
+    net.world.run(30)
+    assert net.safe("a") == before
+    assert not net.at(voter).council.leads
+    assert "a bit is not what it was" in str(net.at(voter).failure(net.ctx(voter)))
+
+
+def test_voters_whose_logs_are_damaged_count_for_no_majority() -> None:
+    net = line("abc")
+    net.publish("a", 20, start=6.0, every=0.02)
+    net.world.run(12)
+    before = net.safe("a")
+    assert len(before) == 20
+    for node in "abc":
+        if not net.at(node).council.leads:
+            damaged(net, node)
+    net.publish("a", 20, start=12.5, every=0.02)
+    net.world.run(30)
+    assert net.safe("a") == before
+
+
 # planted
 
 
@@ -252,13 +289,43 @@ class Sieve(Vault):
         Keeper.put(self, index, parcel)
 
 
-class Forgetful(Persistent[PersistentSettings]):
-    """Persistent, with seats that remember nothing but their logs."""
+class Careful(Persistent[PersistentSettings]):
+    """Persistent, with seats that remember nothing but their logs, and look into these."""
 
-    name = "forgetful"
+    name = "careful"
 
     def make_keeper(self) -> Keeper:
         return Sieve(self.at_hand)
+
+
+class Forgetful(Careful):
+    """Those seats do not compare what is in their logs with what should be there."""
+
+    name = "forgetful"
+
+    def _agrees(self, place: int, identity: object) -> bool:
+        return True
+
+
+def test_a_seat_whose_log_has_something_else_than_the_order_acknowledges_nothing() -> None:
+    net = Kept(Careful, pairwise("abc"), QUICK)
+    net.subscribe("abc")
+    net.publish("a", 30, start=6.0, every=0.02)
+    net.world.run(12)
+    before = same(net, "abc")
+    for node in "abc":
+        net.world.crash(node)
+        net.world.restart(node)
+    net.subscribe("abc")
+    net.publish("a", 20, start=15.0, every=0.02)
+    net.world.run(25)
+    assert net.safe("a") == set()
+    assert same(net, "abc") == before
+    refused = [net.at(node) for node in "abc" if net.at(node).refused]
+    assert refused
+    for each in refused:
+        assert not each.council.leads
+        assert "different histories" in str(each.failure(net.ctx("a")))
 
 
 @pytest.mark.parametrize("template", [Persistent, Forgetful])

@@ -234,9 +234,13 @@ class Context:
 
     # storage: the host carries it out and reports to ``on_report``
 
-    def store(self, key: str, value: bytes | None) -> None:
-        """Keep a small value on this node's disk under a key of this channel; None forgets it."""
-        self._emit(Store(f"{self.channel}/{key}", value, self.id))
+    def store(self, key: str, value: bytes | None, ticket: int = 0) -> None:
+        """Keep a small value on this node's disk under a key of this channel; None forgets it.
+
+        ticket
+            Greater than those before; a Stored report with it, or a later one, follows when it is on disk.
+        """
+        self._emit(Store(f"{self.channel}/{key}", value, self.id, ticket))
 
     def append(self, ticket: int, records: Iterable[bytes], at: int = -1) -> None:
         """Append to this channel's log; an Appended report with the ticket follows when it is on disk.

@@ -108,11 +108,15 @@ class Store(Effect, frozen=True):
     """Keep a small value on this node's disk; None forgets it. The node gets all of them back on restart.
 
     Effects of the same channel that follow it are carried out when the value is on disk.
+
+    ticket
+        Unless it is 0, a Stored report follows when the value is on disk; tickets of a channel grow.
     """
 
     key: str
     value: bytes | None
     channel: int = 0
+    ticket: int = 0
 
 
 class Append(Effect, frozen=True):
@@ -194,11 +198,17 @@ class History(msgspec.Struct, frozen=True):
     damaged: bool = False
 
 
+class Stored(msgspec.Struct, frozen=True):
+    """Small values of the channel are on disk, up to the one with this ticket."""
+
+    ticket: int
+
+
 class Stalled(msgspec.Struct, frozen=True):
     """Small values of the channel cannot be written, and effects behind them wait; None when they can."""
 
     failure: StorageError | None
 
 
-Report = Appended | History | Stalled
+Report = Appended | History | Stored | Stalled
 """What storage tells a template."""

@@ -9,17 +9,19 @@ records are on disk, nothing decided is lost; on the smaller side of a split not
 
 A council is founded by the rendezvous node when no node that should know of one does. If a majority of the
 seats has begun a new life at once, their record is gone: then a later history begins, and the earlier ends.
+A seat gives its record up for that of a later history only, and only when it has that: what a letter claims
+ends nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, TypeVar
 
 import msgspec
 
 from gossamer.core.context import Context
-from gossamer.core.control import AHEAD
+from gossamer.core.control import AHEAD, check_instants
 from gossamer.core.errors import ProtocolError
 from gossamer.core.names import NANOSECONDS, nanoseconds
 from gossamer.overlay.candidacy import Candidacy
@@ -28,6 +30,7 @@ from gossamer.overlay.councilwords import (
     Copied,
     Copy,
     Entry,
+    Founded,
     History,
     Lead,
     Letter,
@@ -47,6 +50,26 @@ NONE: History = (0, "")
 APART = 2**36  # more entries than one history has
 TERMS = 2**20
 """Terms that may have passed unheard."""
+MILLISECOND = 1_000_000
+
+
+def _lives(letter: Letter) -> Iterator[tuple[int, int]]:
+    """Lives that a letter names, each with a number of parcels that were sent in it."""
+    seats: Seats = getattr(letter, "seats", ())
+    yield from ((life, 0) for _, life in seats)
+    if isinstance(letter, Welcome):
+        yield from ((life, number) for _, life, number in (*letter.positions, letter.tip))
+    if isinstance(letter, Copy):
+        for entry in letter.entries:
+            yield (entry.incarnation, entry.sequence)
+            yield from ((life, 0) for _, life in entry.seats)
+
+
+def _check_history(history: History, index: int, latest: int) -> None:
+    if history[0] > latest:
+        raise ProtocolError("message.latest", history[0], f"an instant, at most {latest}")
+    if index > history[0] + APART:
+        raise ProtocolError("message.index", index, f"of that history, at most {history[0] + APART}")
 
 
 class Council:
@@ -158,8 +181,9 @@ class Council:
         self._send(ctx, letter)
 
     def hear(self, ctx: Context, letter: Letter) -> None:
-        """A letter to this node."""
-        self.hear_of(letter.history)
+        """A letter to this node; one from a node that can be no voter says nothing."""
+        if not self.plausible(ctx, letter.origin) or not self._heeds(ctx, letter):
+            return
         if letter.history < self.history and not isinstance(letter, Stranger):
             if self.record is not None:
                 self.welcome_in(ctx, letter.origin)
@@ -175,21 +199,52 @@ class Council:
         }
         handlers[type(letter)](ctx, letter)
 
+    def plausible(self, ctx: Context, name: str) -> bool:
+        """Whether another node may be a voter: a live backbone node, or one that has a seat."""
+        return name != ctx.node and (name in self.live(ctx) or name in dict(self.seats))
+
+    def _heeds(self, ctx: Context, letter: Letter) -> bool:
+        """Whether a letter counts here. One of a later history does not while this node has a record: that
+        may be all that is left of what was acknowledged, and is kept until the state of the later is here.
+        """
+        if letter.history <= self.history or isinstance(letter, Welcome | Stranger):
+            return True
+        if self.record is None:
+            self.hear_of(letter.history)
+            return True
+        if isinstance(letter, Ask | Copy):
+            self.write(ctx, Stranger, letter.origin)
+        return False
+
     def check(self, ctx: Context, letter: Letter) -> None:
         """Raise ProtocolError unless the numbers of a letter can be true; a node passes on no others."""
+        check_instants(letter, ctx.now)  # also of a letter that came inside another message
         latest = ctx.now + AHEAD
         if letter.history[0] > latest:
             raise ProtocolError("message.history", letter.history[0], f"an instant, at most {latest}")
         if letter.term > max(self.term, TERMS) + TERMS:
             raise ProtocolError("message.term", letter.term, f"at most {max(self.term, TERMS) + TERMS}")
-        if isinstance(letter, Welcome | Copy) and letter.index > latest:
-            raise ProtocolError("message.index", letter.index, f"counted from an instant, at most {latest}")
+        index, most = getattr(letter, "index", 0), letter.history[0] + APART
+        if not isinstance(letter, Founded) and index > most:
+            raise ProtocolError("message.index", index, f"of that history, at most {most}")
+        if isinstance(letter, Founded):
+            _check_history(letter.latest, letter.index, latest)
+        for life, sequence in _lives(letter):
+            if life * MILLISECOND > latest:
+                raise ProtocolError("message.seats", life, f"at most {latest // MILLISECOND}")
+            if sequence > latest - life * MILLISECOND:
+                raise ProtocolError("message.sequence", sequence, "what its source can have sent in its life")
 
     def _follow(self, term: int) -> None:
         """A later term has begun."""
         self._former = self.leader or self._former
         self.term, self.voted, self.leader = term, "", ""
         self.leadership = self.candidacy = self._answer = None
+
+    def resign(self) -> None:
+        """This node must not vote or acknowledge any more: it neither leads nor stands."""
+        self.leadership = self.candidacy = self._answer = None
+        self.leader = ""
 
     # standing for leadership
 
@@ -250,6 +305,7 @@ class Council:
         """Too many have forgotten, and nobody knows more than this node: its record goes on."""
         assert self.record is not None
         self.history = (max(ctx.now, self.history[0] + 1), ctx.node)
+        self.keeper.go_on(self)
         self.record.append(Entry(self.term, seats=(self.seat(ctx),)))
         self.win(ctx)
 
@@ -296,7 +352,8 @@ class Council:
         index = self.leadership.decided(ctx)
         if index > self.decided and self.record.term(index) == self.term:
             self.decided = index
-            self.keeper.gather(self.record, self.decided)
+            if self.keeper.gather(self.record, self.decided):
+                self.keeper.gathered(ctx, self)
         self._tell_decided(ctx)
 
     def kept(self, ctx: Context, index: int) -> None:
@@ -305,9 +362,12 @@ class Council:
         self.written = min(index, self.record.last)
         if self.leads:
             self._decide(ctx)
-        elif self._answer is not None:
+
+    def answer(self, ctx: Context) -> None:
+        """Tell the leader what was copied; the letter leaves when all of it is kept."""
+        if self._answer is not None and self.record is not None:
             to, upto = self._answer
-            self.write(ctx, Copied, to, min(upto, self.written), self.keeper.held, True)
+            self.write(ctx, Copied, to, min(upto, self.record.last), self.keeper.held, True)
 
     def settle(self, index: int) -> None:
         """Everybody has everything up to an index."""
@@ -334,17 +394,25 @@ class Council:
         if (known is not None and known != copy.index_term) or copy.index > record.last:
             self.write(ctx, Copied, copy.origin, min(record.last, max(0, copy.index - 1)), 0, False)
             return
+        if self.contradicted(copy):
+            return
         upto = copy.index + len(copy.entries)
         self._answer = (copy.origin, upto)
+        before = record.last
         kept = record.merge(copy.index, copy.entries)
-        if kept < self.written:
+        if kept < before:
             self.keeper.cut(kept)
-            self.written = kept
+            self.written = min(self.written, kept)
         self.decided = max(self.decided, min(copy.decided, upto))
         self.keeper.gather(record, self.decided)
         self.keeper.entries(ctx, self)
         self._tell_decided(ctx)
         self.settle(copy.settled)
+
+    def contradicted(self, copy: Copy) -> bool:
+        """Whether a letter has other entries than those that are decided here; these stay."""
+        assert self.record is not None
+        return self.record.contradicts(copy.index, copy.entries, self.decided)
 
     def entry(self, index: int) -> Entry | None:
         """An entry, if it is here."""
@@ -352,21 +420,45 @@ class Council:
         return record.entry(index) if record is not None and record.base < index <= record.last else None
 
     def _welcome(self, ctx: Context, welcome: Welcome) -> None:
-        """Take over a state, if it is ahead of what is known here."""
+        """Take over a state, if it is ahead of what is known here; that of a later history, once what this
+        node has to keep of the earlier is in its log.
+        """
+        later = welcome.history > self.history
+        if not self._credible(welcome) or (later and self._unlogged):
+            return
+        if later:
+            self._begin_history(welcome.history)
         if welcome.term < self.term:
             self.write(ctx, Copied, welcome.origin, 0, 0, False)
             return
         if welcome.term > self.term:
             self._follow(welcome.term)
-        if self.record is None or not self.record.covers(welcome.index, welcome.index_term):
+        if self.record is None or (
+            welcome.index > self.decided and not self.record.covers(welcome.index, welcome.index_term)
+        ):
             self._take(Record(*msgspec.structs.astuple(welcome)[5:]))
             self.start(ctx)
         self.write(ctx, Copied, welcome.origin, welcome.index, welcome.index, True)
 
+    def _credible(self, welcome: Welcome) -> bool:
+        """Whether no more parcels have places than there can be entries since those that are known here."""
+        record = self.record
+        if record is None or welcome.history > self.history:
+            return welcome.number <= self.keeper.numbered + APART
+        return (
+            welcome.index < record.base or 0 <= welcome.number - record.number <= welcome.index - record.base
+        )
+
+    @property
+    def _unlogged(self) -> bool:
+        """Whether something that is decided here has to go to the log still."""
+        return self.record is not None and min(self.decided, self.keeper.held) > self.keeper.logged
+
     def _stranger(self, ctx: Context, stranger: Stranger) -> None:
-        """A node has no record: its life is what counts when it gets a seat."""
+        """A node has no record, or an earlier one: its life is what counts when it gets a seat."""
         self.lives[stranger.origin] = stranger.life
-        if self.leads and (stranger.origin, stranger.life) in self.seats:
+        seated = self.leads and (stranger.origin, stranger.life) in self.seats
+        if seated or (self.candidacy is not None and stranger.history < self.history):
             self.welcome_in(ctx, stranger.origin)
 
     # beginnings
@@ -376,19 +468,34 @@ class Council:
         return self.lives.get(*seat) > seat[1]
 
     def hear_of(self, history: History) -> None:
-        """A later history ends this one."""
-        if history > self.history:
-            self.history, self.record, self.leader = history, None, ""
-            self.term, self.voted, self.leadership, self.candidacy, self._answer = 0, "", None, None, None
+        """There is a later history; a node without a record has nothing to do with earlier ones then."""
+        if history > self.history and self.record is None:
+            self._begin_history(history)
 
-    def found(self, ctx: Context) -> None:
+    def _begin_history(self, history: History) -> None:
+        self.history, self.record, self.leader = history, None, ""
+        self.term, self.voted, self.leadership, self.candidacy, self._answer = 0, "", None, None, None
+
+    def found(self, ctx: Context, after: History = NONE) -> None:
         """Begin a history later than any that was heard of, with the only seat here.
 
         Its entries are counted from the clock, or from far behind the one before: no index means two things.
+        A node that had a seat before goes on with all that its record has.
         """
-        self.history = (max(ctx.now, self.history[0] + (APART if self.history[0] else 0)), ctx.node)
-        self.term, self.voted = 1, ctx.node
-        self._take(Record(self.history[0], 0, (self.seat(ctx),), number=self.keeper.numbered))
+        seat, old, parcels = self.seat(ctx), self.record if self.seated(ctx) else None, []
+        earlier = max(self.history, after)[0]
+        self.history = (max(ctx.now, earlier + (APART if earlier else 0)), ctx.node)
+        self.term, self.voted, base = 1, ctx.node, self.history[0]
+        if old is None:
+            record = Record(base, 0, (seat,), number=self.keeper.numbered)
+        else:
+            record = old.moved(base, self.term, (seat,))
+            for index in range(old.base + 1, old.last + 1):
+                if (parcel := self.keeper.get(index)) is not None:
+                    parcels.append((index - old.base + base, parcel))
+        self._take(record)
+        for index, parcel in parcels:
+            self.keeper.put(index, parcel)
         self.candidacy = Candidacy(self)
         self.keeper.oath(ctx, self, lambda ctx: self._sworn(ctx, invited=False))
         self.start(ctx)

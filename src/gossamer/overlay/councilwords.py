@@ -29,6 +29,10 @@ History = tuple[Number, Name]
 Positions = Annotated[tuple[tuple[Name, Number, Number], ...], Meta(max_length=MAX_POSITIONS)]
 
 
+Tip = tuple[Name, Number, Number]
+"""Node, incarnation and sequence of the last parcel that has a place; no node if it is not known."""
+
+
 class Entry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One decision: a parcel of a source comes next, or these have seats from now on, or an earlier entry is
     void because nobody has its parcel, or nothing.
@@ -103,6 +107,7 @@ class Welcome(Letter, frozen=True):
     seats: Seats
     positions: Positions
     number: Number
+    tip: Tip = ("", 0, 0)
 
 
 class Lead(Letter, frozen=True):

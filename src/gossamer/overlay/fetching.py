@@ -24,7 +24,7 @@ class Fetching:
         """Parcels have arrived: entries may have waited for them."""
         council = self._council
         if council.record is not None and council.keeper.gather(council.record, council.decided):
-            council.kept(ctx, council.written)
+            council.keeper.gathered(ctx, council)
 
     def ask(self, ctx: Context) -> None:
         """Ask who leads, or as leader everybody, for the parcels of entries that are here without."""

@@ -44,6 +44,8 @@ class Founding:
         self._rest = 0
         self._answers: dict[str, tuple[int, Founded]] = {}
         """Each with when it came."""
+        self._asked: set[str] = set()
+        """Nodes whose answers count."""
         self._granted: tuple[str, int] = ("", 0)
 
     def hear(self, history: History, index: int, seats: Seats) -> None:
@@ -87,6 +89,7 @@ class Founding:
         answers = [answer for _, answer in self._answers.values()]
         asked = {*self._best, *(name for name, _ in self.known[2] if name in live)}
         unanswered = asked.union(*(answer.best for answer in answers)).difference(self._answers, {ctx.node})
+        self._asked = {*unanswered, *self._answers}
         for name in sorted(unanswered):
             council.write(ctx, Found, name)
         council.urge(ctx)
@@ -95,8 +98,7 @@ class Founding:
         council.lives[ctx.node] = council.life(ctx)
         self._answers = {}
         if all(answer.granted for answer in answers) and all(council.died(seat) for seat in self.known[2]):
-            council.hear_of(self.known[0])
-            council.found(ctx)
+            council.found(ctx, self.known[0])
         else:
             self._rest = LATER
 
@@ -107,7 +109,7 @@ class Founding:
             self.hear(self.council.history, record.seated, record.seats)
 
     def asked(self, ctx: Context, found: Found) -> None:
-        """Somebody would found a council."""
+        """A node would found a council."""
         self._remember()
         name, since = self._granted
         best = self._matches(ctx)
@@ -119,6 +121,8 @@ class Founding:
         self.council.urge(ctx)
 
     def answered(self, ctx: Context, founded: Founded) -> None:
+        if founded.origin not in self._asked:
+            return
         self.council.lives[founded.origin] = founded.life
         self._answers[founded.origin] = (ctx.now, founded)
         self.hear(founded.latest, founded.index, founded.seats)

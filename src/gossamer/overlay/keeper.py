@@ -69,6 +69,22 @@ class Keeper:
         """Entries were appended, or cut and appended; ``council.kept`` is called when they are kept."""
         assert council.record is not None
         council.kept(ctx, council.record.last)
+        council.answer(ctx)
+
+    def gathered(self, ctx: Context, council: Council) -> None:
+        """Parcels of entries were taken; ``council.kept`` is called when they are kept."""
+        council.kept(ctx, council.written)
+        council.answer(ctx)
+
+    @property
+    def safe(self) -> int:
+        """The index up to which the parcels of all entries are kept."""
+        return self.held
+
+    @property
+    def sworn(self) -> bool:
+        """Whether the last oath is kept."""
+        return True
 
     def gather(self, record: Record, decided: int) -> bool:
         """Take the parcels of entries that have arrived; whether more is held than before."""
@@ -122,6 +138,9 @@ class Keeper:
     def renew(self, council: Council) -> None:
         """The council has another record."""
         self.cut(0)
+
+    def go_on(self, council: Council) -> None:
+        """The record goes on in another history."""
 
     def trim(self, index: int, council: Council) -> None:
         """Everybody has delivered everything up to an index."""

@@ -82,13 +82,15 @@ class Leadership:
                 self._copy(ctx, name)
 
     def decided(self, ctx: Context) -> int:
-        """The index up to which a majority of the seats has every entry."""
+        """The index up to which a majority of the seats has kept every entry; a leader whose disk is slower
+        than those of the others is not needed for that.
+        """
         return self._majority(ctx, self._match, self._council.written)
 
     def told(self, ctx: Context) -> int:
-        """The index up to which a majority has every parcel too, this node among them."""
+        """The index up to which a majority has kept every parcel too, and this node has it."""
         keeper = self._council.keeper
-        return min(keeper.held, self._majority(ctx, self._held, keeper.held))
+        return min(keeper.held, self._majority(ctx, self._held, keeper.safe))
 
     def _majority(self, ctx: Context, known: dict[Seat, int], own: int) -> int:
         mine, seats = self._council.seat(ctx), self._record.seats

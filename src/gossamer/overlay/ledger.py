@@ -4,8 +4,11 @@ A box begins with a record of its state and one of each parcel in it. What comes
 gone follow. When the log has grown far beyond what is still kept, all of that is written again, and what was
 before may go. A state counts only with all of its parcels, so that a crash in between leaves what was there.
 
-Somebody may have got more before a crash than is on disk. So each life is numbered, which is on disk before
-anything is given out, and has places of its own.
+A subscriber may have got more before a crash than is on disk. So each life is numbered, which is on disk
+before anything is given out, and has places of its own.
+
+What is to be done when something is on disk is done then only: if it cannot be written, it waits until all
+that is kept has been written anew. A log that is damaged stays closed.
 """
 
 from __future__ import annotations
@@ -164,16 +167,26 @@ class Ledger:
         Whether everything of earlier lives is here.
     trouble
         Why the log could not be read, or not be written when that was last tried.
+    damaged
+        Whether that is damage to the log, which only a repair can end.
+    looked
+        Whether the log was opened, or found unreadable.
     """
 
     def __init__(self, limit: int) -> None:
         self.ready = True
         self.trouble = ""
+        self.damaged = False
+        self.looked = True
+        self._late: list[Then] = []
+        """What is to be done when all that is kept has been written anew."""
         self._open = False
         self._limit = limit
         self._replay = Replay(limit)
         self._base = self._end = 0
         """Where what counts begins in the log, and where the log ends."""
+        self._room = MAX_QUEUE
+        """Records that may wait for the disk now."""
         self._ticket = LOAD
         self._queue: deque[tuple[Record | Parcel | Then, str, int]] = deque()
         """What is to be written, parcels with box and place, and what is to be done when that is on disk."""
@@ -187,13 +200,15 @@ class Ledger:
 
     def open(self, ctx: Context) -> None:
         """Begin to read what earlier lives kept."""
-        self._open, self.ready = True, False
+        self._open, self.ready, self.looked = True, False, False
+        self._late = []
         self._replay = Replay(self._limit)
         ctx.read(LOAD, 0, AT_ONCE)
 
     def read(self, ctx: Context, history: History, then: Taking) -> None:
         """A part of the log; what is to be done with all boxes when it was the last one."""
-        self.trouble = history.error
+        self.trouble, self.damaged = history.error, history.damaged
+        self.looked = True
         if history.error:
             return
         for record in history.records:
@@ -210,9 +225,8 @@ class Ledger:
     def _begin(
         self, ctx: Context, boxes: dict[str, Box], then: Callable[[Context, dict[str, Box]], None]
     ) -> None:
-        if not self.trouble:
-            self.ready = True
-            then(ctx, boxes)
+        self.ready = True
+        then(ctx, boxes)
 
     # what happens
 
@@ -238,7 +252,7 @@ class Ledger:
 
     def tidy(self, ctx: Context, boxes: Iterable[Box]) -> None:
         """Write what is kept anew, if the log is much longer than that, or could not be written."""
-        if not self.ready and self.trouble:
+        if not self.ready and self.trouble and not self.damaged and not self._flying:
             self.open(ctx)  # perhaps it can be read now
         if not self._open or not self.ready or self._queue or self._flying:
             return
@@ -249,10 +263,14 @@ class Ledger:
             self._add(Life(self._replay.life))
             for box in kept:
                 self._box(box)
-            self._then(ctx, lambda ctx: self._trim(ctx, base))
+            late, self._late = self._late, []
+            for each in (*late, lambda ctx: self._trim(ctx, base)):
+                self._add(each)
+            self._room = MAX_QUEUE + len(self._queue)  # however much is kept
+            self._flush(ctx)
 
     def _trim(self, ctx: Context, base: int) -> None:
-        if not self.trouble:
+        if base > self._base:
             self._base = base
             ctx.trim(base)
 
@@ -277,8 +295,8 @@ class Ledger:
 
     def _flush(self, ctx: Context) -> None:
         """Write what waits, as far as the disk keeps up."""
-        if len(self._queue) > MAX_QUEUE:
-            self._give_up(ctx, f"more than {MAX_QUEUE} records wait for the disk")
+        if len(self._queue) > self._room:
+            self._give_up(f"more than {self._room} records wait for the disk")
         while self._queue and sum(size for size, _ in self._flying.values()) < MAX_BYTES:
             records, then = self._part()
             if records:
@@ -288,8 +306,7 @@ class Ledger:
             elif self._flying:
                 self._flying[self._ticket][1].extend(then)
             else:
-                for each in then:
-                    each(ctx)
+                self._do(ctx, then)
 
     def _part(self) -> tuple[list[bytes], list[Then]]:
         """Some of what waits, as records; and what is to be done when they are on disk."""
@@ -312,15 +329,20 @@ class Ledger:
         _, then = self._flying.pop(report.ticket, (0, []))
         self._end = report.position
         if report.error:
-            self._give_up(ctx, report.error)
-        for each in then:
-            each(ctx)
+            self._give_up(report.error)
+        self._do(ctx, then)
         self._flush(ctx)
 
-    def _give_up(self, ctx: Context, trouble: str) -> None:
+    def _do(self, ctx: Context, then: list[Then]) -> None:
+        """Something is on disk; what follows from that waits if anything before it could not be written."""
+        if self.trouble:
+            self._late += then
+            return
+        for each in then:
+            each(ctx)
+
+    def _give_up(self, trouble: str) -> None:
         """What waits is not written; all that is kept will be, when things are tidied."""
         self.trouble = trouble
         queue, self._queue = self._queue, deque()
-        for what, _, _ in queue:
-            if not isinstance(what, (Parcel, msgspec.Struct)):
-                what(ctx)
+        self._late += [what for what, _, _ in queue if not isinstance(what, (Parcel, msgspec.Struct))]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer.overlay.councilwords import MAX_POSITIONS, Entry, Positions, Seats
+import msgspec
+
+from gossamer.overlay.councilwords import MAX_POSITIONS, Entry, Positions, Seats, Tip
 from gossamer.overlay.stream import Key
 
 
@@ -15,16 +17,35 @@ class Record:
         The last index that is summed up and gone, and its term.
     number
         How many parcels had a place up to there.
+    tip
+        The last of these parcels: a log must have it as its record ``number`` - 1.
     """
 
-    __slots__ = ("_entries", "_positions", "_seated", "_seats", "_voids", "base", "base_term", "number")
+    __slots__ = (
+        "_entries",
+        "_positions",
+        "_seated",
+        "_seats",
+        "_voids",
+        "base",
+        "base_term",
+        "number",
+        "tip",
+    )
 
     def __init__(
-        self, base: int, base_term: int, seats: Seats, positions: Positions = (), number: int = 0
+        self,
+        base: int,
+        base_term: int,
+        seats: Seats,
+        positions: Positions = (),
+        number: int = 0,
+        tip: Tip = ("", 0, 0),
     ) -> None:
         self.base = base
         self.base_term = base_term
         self.number = number
+        self.tip = tip
         self._seats = seats
         self._positions: dict[Key, int] = {(name, life): number for name, life, number in positions}
         self._entries: list[Entry] = []
@@ -96,7 +117,9 @@ class Record:
         gone = self._entries[: index - self.base]
         self.base_term = gone[-1].term
         for place, entry in enumerate(gone, self.base + 1):
-            self.number += bool(entry.source) and place not in self._voids
+            if entry.source and place not in self._voids:
+                self.number += 1
+                self.tip = (*entry.key, entry.sequence)
             if entry.seats:
                 self._seats = entry.seats
         _count(self._positions, gone)
@@ -111,14 +134,30 @@ class Record:
         _count(positions, self._entries)
         return positions
 
-    def state(self) -> tuple[int, int, Seats, Positions, int]:
+    def state(self) -> tuple[int, int, Seats, Positions, int, Tip]:
         """All that came of the entries up to the base; a record may begin with it."""
         positions = tuple((name, life, number) for (name, life), number in self._positions.items())
-        return self.base, self.base_term, self._seats, positions, self.number
+        return self.base, self.base_term, self._seats, positions, self.number, self.tip
 
     def covers(self, index: int, term: int) -> bool:
         """Whether this record has an entry, or has it summed up."""
         return index < self.base or self.term(index) == term
+
+    def moved(self, base: int, term: int, seats: Seats) -> Record:
+        """The same parcels in the same order, as entries of one term behind another base."""
+        _, _, _, positions, number, tip = self.state()
+        record, shift = Record(base, 0, seats, positions, number, tip), base - self.base
+        for entry in self._entries:
+            voids = entry.voids and entry.voids + shift
+            record.append(msgspec.structs.replace(entry, term=term, seats=(), voids=voids))
+        return record
+
+    def contradicts(self, after: int, entries: Iterable[Entry], decided: int) -> bool:
+        """Whether entries are others than those that are decided here."""
+        return any(
+            self.base < index <= decided and self.term(index) != entry.term
+            for index, entry in enumerate(entries, after + 1)
+        )
 
     def merge(self, after: int, entries: Iterable[Entry]) -> int:
         """Take entries that are not here, instead of those that contradict them; up to where it stood."""

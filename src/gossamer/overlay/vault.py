@@ -1,4 +1,4 @@
-"""A keeper whose seat remembers in its next life: it tells nobody what is not on disk.
+"""A keeper whose seat remembers in its next life: nothing counts here before it is on disk.
 
 All of it is small and short-lived: once everybody has delivered an entry it is in the history, and only the
 state that came of it is kept here, anew after every few hundred entries.
@@ -7,6 +7,7 @@ state that came of it is kept here, anew after every few hundred entries.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -17,9 +18,10 @@ from gossamer.core.errors import StorageError
 from gossamer.core.parcel import Parcel
 from gossamer.core.wire import decode, encode
 from gossamer.overlay.council import Council
-from gossamer.overlay.councilwords import Entry, History, Number, Positions, Seats
+from gossamer.overlay.councilwords import Entry, History, Number, Positions, Seats, Tip
 from gossamer.overlay.keeper import Keeper
 from gossamer.overlay.record import Record
+from gossamer.overlay.stream import Key
 
 T = TypeVar("T", bound=msgspec.Struct)
 STEP = 256
@@ -39,13 +41,58 @@ class State(msgspec.Struct, frozen=True, array_like=True):
     seats: Seats
     positions: Positions
     number: Number
+    tip: Tip = ("", 0, 0)
 
 
 class Vault(Keeper):
     """Keeps on the disk of its node; ``open`` it before use."""
 
     durable = True
-    _store: Callable[[str, bytes | None], None]
+    _put: Callable[[str, bytes | None, int], None]
+
+    def __init__(self, at_hand: Callable[[Key, int], Parcel | None]) -> None:
+        super().__init__(at_hand)
+        self._base = 0
+        self._last = 0
+        """The last entry that was given to the disk."""
+        self._safe = 0
+        self._ticket = 0
+        self._stored = 0
+        """The tickets of the last value that was given to the disk, and of the last that is there."""
+        self._oath = 0
+        """The ticket of the last oath."""
+        self._marks: deque[tuple[int, int, int]] = deque()
+        """Tickets, each with the entries and parcels that are kept once its value is on disk."""
+
+    @property
+    def safe(self) -> int:
+        return self._safe
+
+    @property
+    def sworn(self) -> bool:
+        return self._oath <= self._stored
+
+    def _store(self, key: str, value: bytes | None) -> None:
+        self._ticket += 1
+        self._put(key, value, self._ticket)
+
+    def stored(self, ctx: Context, council: Council, ticket: int) -> None:
+        """Values are on disk up to a ticket."""
+        self._stored = max(self._stored, ticket)
+        kept: int | None = None
+        while self._marks and self._marks[0][0] <= self._stored:
+            _, kept, self._safe = self._marks.popleft()
+        if kept is not None and council.record is not None:
+            council.kept(ctx, kept)
+
+    def _mark(self, ctx: Context, council: Council) -> None:
+        """All that was given to the disk counts when it is there."""
+        assert council.record is not None
+        self._marks.append((self._ticket, council.record.last, self.held))
+        if self._ticket <= self._stored:
+            self.stored(ctx, council, self._stored)
+        if not council.leads:
+            council.answer(ctx)
 
     def open(self, ctx: Context, council: Council) -> None:
         """Take up what earlier lives left, if there is anything.
@@ -53,9 +100,7 @@ class Vault(Keeper):
         A voter whose state was lost is another voter: it has another life, so that neither its votes nor its
         acknowledgements count for the one that it was.
         """
-        self._store = ctx.store
-        self._base = 0
-        self._last = 0
+        self._put = ctx.store
         self.life = int.from_bytes(ctx.stored("life") or b"", "big")
         if not self.life:
             self.life = ctx.incarnation
@@ -75,6 +120,7 @@ class Vault(Keeper):
         self.held = record.base
         council.restore(ctx, oath.history, oath.term, oath.voted, record)
         self.gather(record, council.decided)
+        self._safe = self.held
 
     def _read(self, ctx: Context, key: str, kind: type[T]) -> T | None:
         data = ctx.stored(key)
@@ -89,16 +135,23 @@ class Vault(Keeper):
         self._store(key, msgspec.msgpack.encode(value))
 
     def oath(self, ctx: Context, council: Council, then: Callable[[Context], None]) -> None:
-        self._write("oath", Oath(council.history, council.term, council.voted))
+        self._swear(council)
         super().oath(ctx, council, then)
+
+    def _swear(self, council: Council) -> None:
+        self._write("oath", Oath(council.history, council.term, council.voted))
+        self._oath = self._ticket
 
     def entries(self, ctx: Context, council: Council) -> None:
         record = council.record
         assert record is not None
-        for index in range(max(council.written, record.base) + 1, record.last + 1):
+        for index in range(max(self._last, record.base) + 1, record.last + 1):
             self._write(f"entry/{index}", record.entry(index))
         self._last = max(self._last, record.last)
-        super().entries(ctx, council)
+        self._mark(ctx, council)
+
+    def gathered(self, ctx: Context, council: Council) -> None:
+        self._mark(ctx, council)
 
     def put(self, index: int, parcel: Parcel) -> None:
         super().put(index, parcel)
@@ -109,6 +162,8 @@ class Vault(Keeper):
         for each in range(max(index, self._base) + 1, self._last + 1):
             self._store(f"entry/{each}", None)
         self._last = min(self._last, max(index, self._base))
+        self._safe = min(self._safe, index)
+        self._marks.clear()  # what was given to the disk before is no longer what counts
 
     def _forget(self, index: int) -> None:
         super()._forget(index)
@@ -121,7 +176,12 @@ class Vault(Keeper):
             self._store(f"entry/{each}", None)
         self._last = 0
         self._sum_up(council, council.record)
-        self._write("oath", Oath(council.history, council.term, council.voted))
+        self._swear(council)
+
+    def go_on(self, council: Council) -> None:
+        assert council.record is not None
+        self._sum_up(council, council.record)
+        self._swear(council)
 
     def trim(self, index: int, council: Council) -> None:
         record = council.record

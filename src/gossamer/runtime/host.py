@@ -30,6 +30,7 @@ from gossamer.core.effect import (
     Send,
     Stalled,
     Store,
+    Stored,
     Trim,
     Wake,
 )
@@ -191,26 +192,30 @@ class Host:
         """
         stored = 0
         storing: dict[int, tuple[int, list[tuple[str, bytes | None]]]] = {}
+        tickets: dict[int, int] = {}
         for effect in effects:
             if isinstance(effect, Store):
                 stored = effect.channel
                 if stored not in storing:
                     storing[stored] = (self._gates.close(stored) if self._values.lasting else 0, [])
                 storing[stored][1].append((effect.key, effect.value))
+                tickets[stored] = max(tickets.get(stored, 0), effect.ticket)
             elif not self._gates.holds(effect, origin, stored):
                 self._carry_out(effect, origin)
         for channel, (turn, pairs) in storing.items():
-            self._writer.write(pairs, partial(self._durable, channel, turn) if turn else None)
+            self._writer.write(pairs, partial(self._durable, channel, turn, tickets[channel]))
         for effect in effects:
             if isinstance(effect, Deliver):  # only now, for all subscribers read what was opened once
                 effect.parcel.close()
 
-    def _durable(self, channel: int, turn: int) -> None:
+    def _durable(self, channel: int, turn: int, ticket: int) -> None:
         """Values of a channel are on disk: do what waited for them."""
         for effect, origin in self._gates.open(channel, turn):
             self.guarded(partial(self._carry_out, effect, origin), "effects")
             if isinstance(effect, Deliver):
                 effect.parcel.close()
+        if ticket:
+            self._reported(channel, Stored(ticket))
 
     def _stalled(self, error: StorageError | None) -> None:
         """Values cannot be written, or can again: callers and templates that wait for them are told."""
@@ -309,10 +314,12 @@ class Host:
 
     async def looked_at(self, channel: str) -> None:
         """Wait until the log of a channel was opened here, if it has one; raises what is wrong with it."""
-        template = self.engine.instance(channel).template
+        instance = self.engine.instance(channel)
+        template = instance.template
         await self.until(lambda: self.closed or getattr(template, "looked", True))
         if getattr(template, "refused", False):
-            raise self._storage.damage[channel_id(channel)]
+            damage = self._storage.damage.get(channel_id(channel)) or template.failure(instance.context)
+            raise damage or StorageError(f"log of {channel!r}", "it is refused")
 
     def channel_name(self, channel: int) -> str:
         """The name of a channel that runs here; empty for those of services."""

@@ -30,6 +30,7 @@ from gossamer.core.effect import (
     Reply,
     Send,
     Store,
+    Stored,
     Trim,
     Wake,
 )
@@ -202,6 +203,7 @@ class Carrier:
             self._carrying = False
 
     def _carry_out(self, host: Host, effects: list[Effect]) -> None:
+        stored: dict[int, int] = {}
         for effect in effects:
             kind = type(effect)
             if kind is Drop:
@@ -220,12 +222,16 @@ class Carrier:
                 self._reply(effect)  # type: ignore[arg-type]
             elif kind is Store:
                 self._store(host, effect)  # type: ignore[arg-type]
+                if effect.ticket:  # type: ignore[attr-defined]
+                    stored[effect.channel] = effect.ticket  # type: ignore[attr-defined]
             elif kind is Acknowledged:
                 self._acknowledged(host, effect)  # type: ignore[arg-type]
             elif kind is Missed:
                 self._missed(host, effect)  # type: ignore[arg-type]
             elif kind is Append or kind is Read or kind is Trim:
                 self.storage.request(host, effect)  # type: ignore[arg-type]
+        for channel, ticket in stored.items():
+            self.tell(host, "report", channel, Stored(ticket))
 
     def _send(self, host: Host, send: Send) -> None:
         item = send.item

@@ -14,7 +14,7 @@ from msgspec import Meta
 from gossamer.core.context import BELOW, NODES, SERVER, TREE, Context
 from gossamer.core.control import on
 from gossamer.core.effect import Appended, History, Report
-from gossamer.core.errors import NotAdvertised, ProtocolError
+from gossamer.core.errors import NotAdvertised, ProtocolError, StorageError
 from gossamer.core.event import Attributes, Criteria
 from gossamer.core.names import MAX_NODE_NAME, Role
 from gossamer.core.parcel import Bound, Parcel
@@ -140,6 +140,20 @@ class Dispatch(Template[DispatchSettings]):
             if not any(criteria.matches(attributes) for criteria in own):
                 raise NotAdvertised(attributes, len(own))
 
+    @property
+    def looked(self) -> bool:
+        """Whether what earlier lives kept on disk was opened, or found damaged."""
+        return self.keeping.ledger.looked
+
+    @property
+    def refused(self) -> bool:
+        """Whether that is damaged: the channel stays closed until it is repaired."""
+        return self.keeping.ledger.damaged
+
+    def failure(self, ctx: Context) -> StorageError | None:
+        ledger = self.keeping.ledger
+        return StorageError(f"log of {ctx.channel!r}", ledger.trouble) if ledger.damaged else None
+
     def obstacle(self, ctx: Context) -> str | None:
         if not self.keeping.ledger.ready:
             return f"what is kept on disk to be read {self.keeping.ledger.trouble}".rstrip()
@@ -238,6 +252,7 @@ class Dispatch(Template[DispatchSettings]):
         client = self._client(ctx)
         if not self.keeping.ledger.ready and isinstance(request, (Keep, ForgetKept)):
             self._early.append((call, request))
+            self._refuse(ctx)
             return
         match request:
             case Advertise():
@@ -337,6 +352,14 @@ class Dispatch(Template[DispatchSettings]):
             self.keeping.ledger.written(ctx, report)
         elif isinstance(report, History):
             self.keeping.ledger.read(ctx, report, self._restore)
+            self._refuse(ctx)
+
+    def _refuse(self, ctx: Context) -> None:
+        """Tell those that wait for what is on disk that it is damaged."""
+        if (failure := self.failure(ctx)) is not None:
+            early, self._early = self._early, []
+            for call, _ in early:
+                ctx.reply(call, error=failure)
 
     def _restore(self, ctx: Context, boxes: dict[str, Box]) -> None:
         """Everything of earlier lives is here."""

@@ -41,7 +41,8 @@ class Persistent(LoggedOrder[S]):
 
     Promises: what total-order promises; what is acknowledged is on the disks of a majority of the seats and
         survives every crash; a new subscriber may have the history before it goes on live.
-    Costs: what total-order costs, every parcel twice on the disk of each seat, and two syncs before delivery.
+    Costs: what total-order costs, every parcel twice on the disk of each seat, and before delivery a sync,
+        which the seats do at the same time.
     Needs: what total-order needs, and a state folder on the nodes that may have a seat. A seat stays with its
         node, also while that is down.
     """

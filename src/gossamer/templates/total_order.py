@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 
 from msgspec import Meta
 
-from gossamer.core.context import NODES, TREE, Context
+from gossamer.core.context import BELOW, NODES, TREE, Context
 from gossamer.core.control import AHEAD, on
 from gossamer.core.names import nanoseconds
 from gossamer.core.parcel import Parcel
@@ -177,7 +177,7 @@ class TotalOrder(Reliable[S]):
             ctx.drop(parcel, "an order from the future")
             return
         heard = self._heard.setdefault(parcel.stamp.key, deque())
-        if order.history < self.history:
+        if order.history < self.history or (order.history > self.history and not self._credible(ctx, parcel)):
             heard.append((parcel.stamp.sequence, 0))
             return
         if order.history > self.history:
@@ -195,6 +195,10 @@ class TotalOrder(Reliable[S]):
         self.sequencer = max(self.sequencer, (order.term, parcel.stamp.source.partition("/")[0]))
         for key, stream in confirmed.items():
             self.heard_confirmed(ctx, key, stream)
+
+    def _credible(self, ctx: Context, parcel: Parcel) -> bool:
+        """Whether a later history is told by a node that may be a voter; a client believes its server."""
+        return not on_backbone(ctx) or parcel.stamp.node.removeprefix(MARK) in self.group.live(ctx)
 
     def heard_confirmed(self, ctx: Context, key: Key, stream: Stream) -> None:
         if key == (ctx.node, ctx.incarnation):
@@ -216,7 +220,6 @@ class TotalOrder(Reliable[S]):
     def _change(self, ctx: Context, order: Order) -> None:
         """Another history goes on from the same order, or begins one anew."""
         self.history, self.places, self.sequencer = order.history, {}, (0, "")
-        self.council.hear_of(order.history)
         if order.first > self.next > 0:
             self._jump(ctx, order.first)
 
@@ -326,7 +329,7 @@ class TotalOrder(Reliable[S]):
         for key, stream in tuple(self.streams.items()):
             if not key[0].startswith(MARK) and stream.next:
                 number = max(self._proposed.get(key, 0), stream.next - 1) + 1
-                while number in stream.held:
+                while number in stream.held and self.council.leads:
                     self._proposed[key] = number
                     self.council.propose(ctx, Entry(self.council.term, stream.address, key[1], number))
                     number += 1
@@ -374,6 +377,8 @@ class TotalOrder(Reliable[S]):
     @on(*LETTERS)
     def letter(self, ctx: Context, letter: Letter, sender: str) -> None:
         self.council.check(ctx, letter)
+        if sender in (ctx.container(BELOW) or ()):
+            return  # a client is never a voter, and none is reached through it
         if letter.to != ctx.node:
             self.post.send(ctx, letter)
             return

@@ -9,20 +9,20 @@ from msgspec import Meta
 
 from gossamer.core.context import BELOW, Context
 from gossamer.core.control import on
-from gossamer.core.effect import Appended, History, Report, Stalled
+from gossamer.core.effect import Appended, History, Report, Stalled, Stored
 from gossamer.core.errors import Damaged, StorageError
 from gossamer.core.names import last
 from gossamer.core.parcel import Parcel
 from gossamer.core.trace import STORED
-from gossamer.core.wire import Item, encode
-from gossamer.overlay.councilwords import LETTERS, Letter
+from gossamer.core.wire import Item, decode, encode
+from gossamer.overlay.councilwords import LETTERS, Copy, Letter
 from gossamer.overlay.groupwords import Join, JoinHeard, Leave, LeaveHeard, TreeHeard, TreeUpdate
 from gossamer.overlay.interest import Interest, InterestHeard
 from gossamer.overlay.keeper import Keeper
 from gossamer.overlay.order import MARK
 from gossamer.overlay.post import Relay, Relayed
 from gossamer.overlay.record import Record
-from gossamer.overlay.replay import Replay, Replayed, Wish
+from gossamer.overlay.replay import LOST, Replay, Replayed, Wish
 from gossamer.overlay.storewords import MAX_REASON, Unstored, error_of, message_of, words
 from gossamer.overlay.stream import UNLIMITED, Key, Stream
 from gossamer.overlay.streamwords import Acks, Gone, Have, Missing
@@ -34,6 +34,10 @@ LOG = 0
 """The wish of this node's own log; those of subscriptions have the number of the subscription."""
 LOOK = 0
 """The ticket of the first look at the log."""
+EXAMINE = -1
+"""The ticket under which records are read that entries are compared with."""
+AT_ONCE = 256
+"""Records that are read for that at a time."""
 FORGET = 5.0
 """Seconds after which what another node said of its disk holds no longer; it says it more often."""
 RETAIN = 60.0
@@ -69,6 +73,14 @@ _OF_MEMBERS = (
 
 S = TypeVar("S", bound=PersistentSettings)
 Places = list[tuple[int, Parcel]]
+Identity = tuple[Key, int]
+"""Source and sequence number of a parcel."""
+
+
+def _identity(frame: bytes) -> Identity | None:
+    """What a record of the log is; None for one that takes the place of what was lost."""
+    parcel = decode(frame) if frame != LOST else None
+    return (parcel.stamp.key, parcel.stamp.sequence) if isinstance(parcel, Parcel) else None
 
 
 class LoggedOrder(TotalOrder[S]):
@@ -76,7 +88,9 @@ class LoggedOrder(TotalOrder[S]):
 
     A node looks at its log before it votes or acknowledges anything. A log that is damaged, or that lacks
     what the record of its seat has summed up, is refilled from the other seats first; where there is no
-    other, and the record has not what was lost, the channel stays closed.
+    other, and the record has not what was lost, the channel stays closed. Log and record name the same
+    parcels at the same positions: an entry that should be in the log already is compared with what is there,
+    and a node whose log has something else acknowledges nothing.
     """
 
     def __init__(self, settings: S) -> None:
@@ -100,6 +114,10 @@ class LoggedOrder(TotalOrder[S]):
         """Whether this node may vote and acknowledge: its log has all that its record has summed up."""
         self._end: int | None = None
         """What comes next in the log of this node; None while that is not known."""
+        self._content: dict[int, Identity | None] = {}
+        """What the log has, by position, from the end of what the record has summed up; None: it was lost."""
+        self._content_from = self._begins = 0
+        """The first position of that; and where the log began when it was opened."""
         self._began = 0
         """What the log held when this life began: it was delivered then, and is only history now."""
         self._logged = 0
@@ -157,6 +175,8 @@ class LoggedOrder(TotalOrder[S]):
             return item.stamp.node in own
         message = item.message.letter if isinstance(item.message, Relay) else item.message
         match message:
+            case Copy() if message.origin == ctx.node and self.council.leads and self.keeper.sworn:
+                return False  # the others write at the same time; this node counts itself when it has written
             case Letter() | Replay() | Replayed():
                 return last(message.origin) in own
             case Have() | Gone():
@@ -224,6 +244,7 @@ class LoggedOrder(TotalOrder[S]):
             others = record is not None and len(record.seats) > 1
             self._ready, self._end, self._logged, self._written, self._writing = False, None, 0, None, []
             self._appending = 0
+            self.council.resign()
             self.trouble = f"the log of {ctx.node!r} from {history.position} on: {history.error}"
             if others or (record is not None and history.position >= record.number):
                 ctx.repair(LOOK)
@@ -231,18 +252,66 @@ class LoggedOrder(TotalOrder[S]):
                 self.refused = True
                 self._refusal = Unstored(ctx.node, f"log of {ctx.channel!r}", history.error[:MAX_REASON])
         elif self._written is None:  # else a later look, or the report of the append, says where it ends
-            self._end = history.end
             self._began = self._began or history.end
-            self.keeper.numbered = history.end
-            self.trouble = "" if record is None or self._end >= record.number else self.trouble
-            self._log(ctx)
-            self._admit(ctx)
+            last_summed_up = min(record.number, history.end) - 1 if record else history.end
+            self._content, self._content_from = {}, max(history.begin, last_summed_up)
+            self._begins = history.begin
+            self._examine(ctx, history, self._content_from)
         self.looked = True
+
+    def _examine(self, ctx: Context, history: History, first: int) -> None:
+        """Read what the log has behind what the record has summed up, and the last that it has summed up."""
+        if first < history.end:
+            self._end = None
+            ctx.read(EXAMINE, first, AT_ONCE)
+            return
+        record = self.council.record
+        self._end = self.keeper.numbered = history.end
+        self.trouble = "" if record is None or self._end >= record.number else self.trouble
+        if record is not None and record.tip[0]:
+            tip = (record.tip[:2], record.tip[2])
+            if not self._agrees(record.number - 1, tip):
+                self._contradict(ctx, record.number - 1, tip)
+                return
+        self._log(ctx)
+        self._admit(ctx)
+
+    def _examined(self, ctx: Context, history: History) -> None:
+        """Records of the log have come."""
+        if history.error:
+            self._looked(ctx, history)
+            return
+        if not history.records:
+            ctx.wake("look", 1.0)
+            return
+        for place, frame in enumerate(history.records, history.position):
+            self._content[place] = _identity(frame)
+        self._examine(ctx, history, history.position + len(history.records))
+
+    def _agrees(self, place: int, identity: Identity) -> bool:
+        """Whether nothing else is in the log at a place, as far as the log still has it."""
+        known = self._content.get(place)
+        return known is None or known == identity
+
+    def _contradict(self, ctx: Context, place: int, identity: Identity) -> None:
+        """The log has something else than what is acknowledged: nothing can be told to be in it any more."""
+        (source, life), number = identity
+        reason = (
+            f"record {place} is not parcel {number} of {source!r}, life {life}, which the order has there: "
+            "log and state are of different histories; look at both with gossamer log verify and dump"
+        )
+        self.trouble = f"the log of {ctx.node!r}: {reason}"
+        self._ready, self._end, self._written, self._writing, self._appending = False, None, None, [], 0
+        self.refused = True
+        self._refusal = Unstored(ctx.node, f"log of {ctx.channel!r}", reason[:MAX_REASON])
+        self.council.resign()
+        self._tell_sources(ctx)
 
     def _admit(self, ctx: Context) -> None:
         """Vote and acknowledge once the log has all that the record has summed up."""
         record = self.council.record
-        if not self._ready and self._end is not None and (record is None or self._end >= record.number):
+        whole = self._end is not None and (record is None or self._end >= record.number)
+        if not self._ready and whole and not self.refused:
             self._ready, self.trouble = True, ""
             self._begin(ctx)
 
@@ -262,22 +331,44 @@ class LoggedOrder(TotalOrder[S]):
             self._logged, self._count = record.base, record.number
         # what is on its way to the disk is needed still: a node that dies has it from its record
         self.keeper.logged = self._logged if self._written is None else self._written
-        if self._end is None or self._written is not None:
+        if self._end is None or self._written is not None or self.refused:
             return
         if self._end < self._count:
             self.ask_log(ctx)
             return
-        before, parcels = self._logged, self._due(council.decided, record)
+        while self._content_from < min(record.number - 1, self._end):
+            self._content.pop(self._content_from, None)
+            self._content_from += 1
+        if self._unexamined(record):  # a state was taken over
+            self._ready, self._end, self._logged = False, None, 0
+            self.council.resign()
+            ctx.read(LOOK, 0, 0)
+            return
+        before, parcels = self._logged, self._due(ctx, council.decided, record)
+        if parcels is None:
+            return
         self._append(ctx, before, parcels)
         self.keeper.logged = before if parcels else self._logged
 
-    def _due(self, decided: int, record: Record) -> Places:
-        """What is decided, here and not in the log; the log has gone so far afterwards."""
+    def _unexamined(self, record: Record) -> bool:
+        """Whether something in the log has to be compared with the record, and was not read for that."""
+        assert self._end is not None
+        first = self._count if self._logged > record.base or not record.tip[0] else record.number - 1
+        return self._begins <= first < self._end and first not in self._content
+
+    def _due(self, ctx: Context, decided: int, record: Record) -> Places | None:
+        """What is decided, here and not in the log; the log has gone so far afterwards. None if the log has
+        something else.
+        """
         parcels: Places = []
         assert self._end is not None
         while self._logged < decided:
             index = self._logged + 1
-            if record.entry(index).source and not record.void(index, decided):
+            entry = record.entry(index)
+            if entry.source and not record.void(index, decided):
+                if not self._agrees(self._count, (entry.key, entry.sequence)):
+                    self._contradict(ctx, self._count, (entry.key, entry.sequence))
+                    return None
                 if self._count >= self._end + len(parcels):
                     parcel = self.keeper.get(index)
                     if parcel is None:
@@ -296,6 +387,8 @@ class LoggedOrder(TotalOrder[S]):
         self._tickets += 1
         self._written, self._writing, self._appending = before, parcels, self._tickets
         ctx.append(self._tickets, frames, self._end)
+        self._content.update(dict.fromkeys(range(self._end, self._end + len(frames))))
+        self._content.update((place, (parcel.stamp.key, parcel.stamp.sequence)) for place, parcel in parcels)
         self._end += len(frames)
 
     def on_report(self, ctx: Context, report: Report) -> None:
@@ -312,10 +405,14 @@ class LoggedOrder(TotalOrder[S]):
                 self._end, self._logged = None, 0  # once it is known what the log has, from the record again
                 ctx.wake("look", 1.0)
                 return
+            self.keeper.numbered = report.position
             for place, parcel in parcels:
                 ctx.note(STORED, place, parcel.stamp.key, parcel.stamp.sequence, self.council.history[1])
             self._log(ctx)
             self._admit(ctx)
+        elif isinstance(report, Stored):
+            assert isinstance(self.keeper, Vault)
+            self.keeper.stored(ctx, self.council, report.ticket)
         elif isinstance(report, Stalled):
             self._stall = message_of(ctx.node, report.failure)
             self._tell_sources(ctx)
@@ -325,6 +422,8 @@ class LoggedOrder(TotalOrder[S]):
                 )  # what was acknowledged meanwhile, see ``confirmed``
         elif report.ticket == LOOK:
             self._looked(ctx, report)
+        elif report.ticket == EXAMINE:
+            self._examined(ctx, report)
         else:
             self.read(ctx, report)
 
@@ -341,8 +440,8 @@ class LoggedOrder(TotalOrder[S]):
             if self._end is not None and not self.trouble:
                 ctx.retain(self.settings.keep_seconds, self.settings.keep_bytes)
             ctx.wake("retain", min(self.settings.keep_seconds / 4 or RETAIN, RETAIN))
-        elif name == "council" and not self._ready:
-            ctx.wake("council", self.settings.heartbeat)  # the beat goes on when this node may vote
+        elif name in ("council", "found") and not self._ready:
+            ctx.wake(name, self.settings.heartbeat)  # the beat goes on when this node may vote
             self._log(ctx)
         else:
             super().on_timer(ctx, name)
