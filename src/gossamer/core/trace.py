@@ -42,7 +42,7 @@ ACKNOWLEDGED = "acknowledged"
 """Member: publishers here were told that their events up to number ``first`` are acknowledged."""
 OPENED = "opened"
 """Channel: it runs here from now on; ``detail`` is its template and then its promises, in words. ``value`` is
-the nanoseconds after the last fault by which it makes progress again, as its template states; 0 states none."""
+the recovery bound of the template: nanoseconds after the last fault until it makes progress again, or 0."""
 ORDERED = "ordered"
 """Noted by who decides it: the parcel has this place in the one order of its channel.
 Where there may be several orders, one after another, ``detail`` names it."""

@@ -36,7 +36,7 @@ ACKNOWLEDGED = f"""parcels as (
             select {PARCEL}, at, first, last, until, null as answer from parcels union all
             select {SOURCE}, null, null, null, last, null, told from answers)
     ) where sequence is not null and told is not null)"""
-"""``parcels`` with events; those ``acknowledged``, and when the source was told; ``answers``: what it was told."""
+"""``parcels`` with events; those ``acknowledged``, and since when; ``answers``: what sources were told."""
 
 
 class Published(msgspec.Struct, frozen=True):

@@ -8,6 +8,8 @@ suspicion that leaves no row cannot be seen here.
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from gossamer.core import trace
 from gossamer.pipeline.audit.relations import of
 from gossamer.pipeline.audit.whole import Whole
@@ -46,10 +48,19 @@ No later life is known, the last row about a link to the node says that it is up
 lost all its links.
 """
 
+MOVES = f"""moves as (
+    select run, node, at from {{rows}} where {_LINK}
+    union all select run, peer, at from {{rows}} where {_LINK})"""
+"""``moves``: when a node gained or lost a link."""
+
 FAULTS = f"""faults as (
-    select run, at from {{rows}} where {of(trace.CHANNEL, trace.OPENED)}
-        or {of(trace.MEMBER, trace.UP, trace.DOWN, trace.MISSED)} or ({_reasons(UNREACHED)}))"""
-"""``faults``: when something went wrong, or may have."""
+    select run, '' as node, at from {{rows}}
+    where {of(trace.CHANNEL, trace.OPENED)} or ({_reasons(UNREACHED)})
+    union all select run, node, at from {{rows}} where {of(trace.MEMBER, trace.MISSED)}
+    union all select run, node, at from moves)"""
+"""``faults``: when something went wrong, or may have, and at which node; a life that begins and a parcel that
+did not get through may concern every node (``''``).
+"""
 
 CALM = f"""bounds as (
     select run, channel, max(value) as bound from {{rows}} left semi join promised using (run, channel)
@@ -74,8 +85,8 @@ CALM = f"""bounds as (
     where bound > 0 and fault < ended - bound)"""
 """``calm``: channels whose run ended calm, with their bound and the end. ``ends``: the end of every run.
 
-``apart``: runs in which nodes may be kept apart to the end. Two nodes were severed and no parcel has come from
-one to the other since, or a node is gone in a network that does not mend.
+``apart``: runs in which nodes may be kept apart to the end. Two nodes were severed and no parcel has come
+from one to the other since, or a node is gone in a network that does not mend.
 """
 
 
@@ -101,12 +112,23 @@ def _gone(run: Whole) -> set[str]:
     return {node for node, at in down.items() if at > up.get(node, -1)}
 
 
-def faults(run: Whole) -> list[int]:
-    """When something went wrong, or may have, in order."""
-    found = [row.at for row in run.of(trace.CHANNEL, trace.OPENED)]
-    found += [row.at for row in run.of(trace.MEMBER, trace.UP, trace.DOWN, trace.MISSED)]
-    found += [row.at for row in run.of(trace.PARCEL, trace.DROPPED) if row.detail in UNREACHED]
-    return sorted(found)
+def moves(run: Whole) -> dict[str, list[int]]:
+    """When each node gained or lost a link, in order."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for row in sorted(run.of(trace.MEMBER, trace.UP, trace.DOWN)):
+        found[row.node].append(row.at)
+        found[row.peer].append(row.at)
+    return found
+
+
+def faults(run: Whole) -> dict[str, list[int]]:
+    """When something went wrong, or may have, in order: by node, and under ``''`` what may concern all."""
+    found = moves(run)
+    for row in run.of(trace.MEMBER, trace.MISSED):
+        found[row.node].append(row.at)
+    found[""] = [row.at for row in run.of(trace.CHANNEL, trace.OPENED)]
+    found[""] += [row.at for row in run.of(trace.PARCEL, trace.DROPPED) if row.detail in UNREACHED]
+    return defaultdict(list, {node: sorted(instants) for node, instants in found.items()})
 
 
 def calm(run: Whole, channels: set[str]) -> dict[str, int]:
@@ -117,7 +139,7 @@ def calm(run: Whole, channels: set[str]) -> dict[str, int]:
             bounds[row.channel] = max(row.value, bounds.get(row.channel, 0))
     if _apart(run):
         return {}
-    fault = max(faults(run), default=-1)
+    fault = max((instants[-1] for instants in faults(run).values() if instants), default=-1)
     return {name: bound for name, bound in bounds.items() if bound > 0 and fault < run.ended - bound}
 
 

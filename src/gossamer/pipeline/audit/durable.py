@@ -5,9 +5,9 @@ forgetting something acknowledged looks like; and between the lowest and the hig
 gets, it gets every place, each after those before it. One with criteria is asked for order only; what expired
 or what a subscription was told of as missing is not asked for.
 
-What a source was told of as acknowledged (``acknowledged`` rows) at least one log had on disk by then, give or
-take SKEW. The promise is a majority of the voters, but a trace says neither how many there are nor when a voter
-has a parcel on disk outside the log, so one is all that can be asked for.
+At least one log has an event on disk, give or take SKEW, when its source is told that it is acknowledged
+(``acknowledged`` rows). The promise is a majority of the voters, but a trace says neither how many voters
+there are nor when a voter has a parcel on disk outside the log, so the audit asks for one.
 """
 
 from __future__ import annotations

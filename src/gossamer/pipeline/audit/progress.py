@@ -14,19 +14,18 @@ event expired at its node.
   has reached every such subscription that was there long enough.
 - Where an acknowledgement says that members have the event (neither total order nor durable), no such
   subscription gets it later than SKEW after that. A member that does not keep up, which a fault may cause, is
-  left out by the template; so this is asked only where no fault was seen in the whole run from JOINED before
-  the publication up to the delivery.
+  left out by the template; so this is asked only where no fault at its node, no life that begins and no
+  broken way between any nodes was seen from JOINED before the publication up to the delivery.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from gossamer.core import trace
 from gossamer.pipeline.audit.acknowledged import ACKNOWLEDGED, SKEW, SOURCE, Published, published
-from gossamer.pipeline.audit.calm import CALM, FAULTS, STAYING, calm, faults, staying
+from gossamer.pipeline.audit.calm import CALM, FAULTS, MOVES, STAYING, calm, faults, moves, staying
 from gossamer.pipeline.audit.promise import Audit
 from gossamer.pipeline.audit.relations import GOT, PARCEL, SEAT, deliveries, of, promises, query, violations
 from gossamer.pipeline.audit.whole import Seat, Whole, got
@@ -53,7 +52,7 @@ def violated() -> str:
         violations("nowhere", PROMISE, "first", repr(SOMEWHERE)),
         violations("late", PROMISE, "first", repr(BEFORE)),
     ]
-    steps = (deliveries(PROMISE), GOT, ACKNOWLEDGED, STAYING, FAULTS, CALM, _STAYED, _OWED, _LACKING)
+    steps = (deliveries(PROMISE), GOT, ACKNOWLEDGED, STAYING, MOVES, FAULTS, CALM, _STAYED, _OWED, _LACKING)
     return query(*steps, _NOWHERE, _LATE, " union all ".join(found))
 
 
@@ -111,7 +110,6 @@ _LACKING = f"""reached as (
         and (gap is null or owed.at > gap + {SKEW}))"""
 """``lacking``: what a subscription was owed and did not get."""
 
-_MOVED = of(trace.MEMBER, trace.UP, trace.DOWN)
 _NOWHERE = f"""settled as (
     select acknowledged.* from acknowledged join ends using (run)
     left join (select run, channel, true as placed from ordered) using (run, channel)
@@ -119,14 +117,13 @@ _NOWHERE = f"""settled as (
 ), unseen as (
     select * from settled
     left anti join (select {PARCEL} from got left semi join stayed using ({SEAT})) using ({PARCEL})
-), moves as (
-    select run, node, at as moved from {{rows}} where {_MOVED}
-    union select run, peer, at from {{rows}} where {_MOVED}
 ), nowhere as (
-    select distinct {PARCEL}, u.source as node, source_incarnation as incarnation, '' as peer, first, at
+    select distinct {PARCEL}, u.source as node, source_incarnation as incarnation, '' as peer, first,
+        u.at as at
     from unseen u join stayed s using (run, channel)
-    left anti join moves m on u.run = m.run and s.node = m.node and moved >= at - {JOINED} and moved <= told
-    where at >= since + {JOINED})"""
+    left anti join moves m
+        on u.run = m.run and s.node = m.node and m.at >= u.at - {JOINED} and m.at <= u.told
+    where u.at >= since + {JOINED})"""
 """``nowhere``: acknowledged parcels that were due at a subscription, and that none got."""
 
 _LATE = f"""hasty as (
@@ -140,7 +137,7 @@ _LATE = f"""hasty as (
     where got.at > told + {SKEW} and acknowledged.at >= since + {JOINED}
 ), late as (
     select b.* from behind b left anti join faults f
-    on b.run = f.run and f.at >= published - {JOINED} and f.at <= b.at)"""
+    on b.run = f.run and f.node in ('', b.node) and f.at >= published - {JOINED} and f.at <= b.at)"""
 """``late``: what came to a subscription after it was acknowledged, though nothing went wrong."""
 
 
@@ -250,10 +247,7 @@ def _lacking(run: Whole, stayed: dict[Seat, int], owed: list[_Owed]) -> Iterator
 def _nowhere(run: Whole, stayed: dict[Seat, int], parcels: Iterable[Published]) -> Iterator[Found]:
     """Acknowledged parcels that were due at a subscription, and that none got."""
     seen = {row.parcel for row in run.given(PROMISE) if row.seat in stayed}
-    moves: dict[str, list[int]] = defaultdict(list)
-    for row in sorted(run.of(trace.MEMBER, trace.UP, trace.DOWN)):
-        for node in {row.node, row.peer}:
-            moves[node].append(row.at)
+    moved = moves(run)
     ordered = run.promising(ORDERED)
     for each in parcels:
         told = each.told
@@ -265,7 +259,7 @@ def _nowhere(run: Whole, stayed: dict[Seat, int], parcels: Iterable[Published]) 
         if any(
             seat[2] == channel
             and each.at >= since + JOINED
-            and not _within(moves[seat[0]], each.at - JOINED, told)
+            and not _within(moved[seat[0]], each.at - JOINED, told)
             for seat, since in stayed.items()
         ):
             yield (channel, source, life, "", source, life, each.first, each.at, SOMEWHERE)
@@ -283,7 +277,8 @@ def _late(run: Whole, stayed: dict[Seat, int], parcels: Iterable[Published]) -> 
             each = known.get(parcel)
             if each is None or each.told is None or row.at <= each.told + SKEW:
                 continue
-            if each.at >= stayed[seat] + JOINED and not _within(wrong, each.at - JOINED, row.at):
+            since, until = each.at - JOINED, row.at
+            if since >= stayed[seat] and not any(_within(wrong[at], since, until) for at in ("", seat[0])):
                 yield row.found(row.first, BEFORE)
 
 
