@@ -639,6 +639,10 @@ class Placing(Flood):
         ctx.note(trace.ORDERED, 42, parcel.stamp.key, parcel.stamp.sequence, "first")
         ctx.gap("z")
 
+    @classmethod
+    def recovery(cls, settings: Any) -> float:
+        return 1.5
+
 
 def test_the_trace_says_what_a_channel_promises_and_what_its_template_notes() -> None:
     rows: list[trace.Row] = []
@@ -652,7 +656,7 @@ def test_the_trace_says_what_a_channel_promises_and_what_its_template_notes() ->
     names = ("kind", "action", "source", "detail", "value")
     told = [tuple(row[COLUMN[name]] for name in names) for row in rows]
     assert told == [
-        ("channel", "opened", "", "placing a-promise b-promise", 0),
+        ("channel", "opened", "", "placing a-promise b-promise", 1_500_000_000),
         ("member", "subscribed", "", "Criteria(('price', '>', 5),)", 0),
         ("parcel", "published", "a", "", 2_000_000_003),
         ("parcel", "ordered", "a", "first", 42),

@@ -29,9 +29,12 @@ class Story:
     now: int = 0
     begins: int = 0
     """Instant of the first row; a wall clock makes it a live run."""
+    bound: int = 0
+    """Seconds after a fault by which the channel makes progress again; 0 states none."""
 
     def __post_init__(self) -> None:
-        self._positions: Counter[str] = Counter()
+        self._positions: Counter[tuple[str, int]] = Counter()
+        self._lives: Counter[str] = Counter()
         self.now = self.begins
 
     def row(
@@ -48,16 +51,29 @@ class Story:
         value: int = 0,
     ) -> Story:
         self.now += SECOND
-        self._positions[node] += 1
-        life = 1 if source else 0
-        here = (self._positions[node], self.now, node, 1, kind, action, "news", source, life)
+        mine = 1 + self._lives[node]
+        self._positions[node, mine] += 1
+        life = 1 + self._lives[source] if source else 0
+        here = (self._positions[node, mine], self.now, node, mine, kind, action, "news", source, life)
         self.rows.append((*here, sequence, first, count, peer, 90 if count else 0, detail, value))
         return self
 
     def opened(self, *nodes: str) -> Story:
+        said, bound = f"made-up {self.promises}".strip(), self.bound * SECOND
         for node in nodes:
-            self.row(node, trace.CHANNEL, trace.OPENED, detail=f"made-up {self.promises}".strip())
+            self.row(node, trace.CHANNEL, trace.OPENED, detail=said, value=bound)
         return self
+
+    def restarted(self, node: str) -> Story:
+        self._lives[node] += 1
+        return self.opened(node)
+
+    def linked(self, node: str, change: str, peer: str) -> Story:
+        return self.row(node, trace.MEMBER, change, peer=peer)
+
+    def ended(self, seconds: int) -> Story:
+        """Nothing but a control message after so many seconds."""
+        return self.later(seconds - 1).row("a", trace.CONTROL, trace.SENT, peer="b", detail="Hello")
 
     def subscribed(self, node: str, criteria: str = "", number: int = 1) -> Story:
         return self.row(node, trace.MEMBER, trace.SUBSCRIBED, peer=str(number), detail=criteria)
@@ -294,22 +310,131 @@ def progress() -> Story:
     return story.published("a", 3)
 
 
+DELIVERED = "delivered here, for it was published and all is calm"
+ANSWERED = "acknowledged, for its source lives and all is calm"
+FIRST = "delivered before it was acknowledged"
+SOMEWHERE = "delivered to a subscription that stayed, for it was acknowledged"
+STORED_FIRST = "stored before it was acknowledged"
+
+
+def waiting(run: str, *found: Finding, promises: str = "progress", bound: int = 120) -> Story:
+    """Subscriptions at ``b`` and ``c`` that are there for long."""
+    story = Story(run, promises, found, bound=bound).opened("a", "b", "c")
+    return story.subscribed("b").subscribed("c").later(200)
+
+
+def stuck() -> list[Story]:
+    """One of two subscriptions gets nothing, no event is acknowledged, and time passes."""
+
+    def begun(run: str, *found: Finding, bound: int = 120) -> Story:
+        story = _publish(waiting(run, *found, bound=bound), 1, 2, 3)
+        return story.delivered("c", "a", 1).delivered("c", "a", 2).delivered("c", "a", 3)
+
+    found = (("progress", "b", "a", 3, DELIVERED), ("progress", "a", "a", 3, ANSWERED))
+    healed = begun("stuck-healed", *found)
+    severed = begun("stuck-severed").dropped("b", "a", 1, "c", "partition")
+    return [
+        begun("stuck", *found).ended(600),
+        begun("stuck-late-restart", *found).restarted("c").ended(600),
+        healed.dropped("b", "a", 1, "a", "partition")
+        .sent("b", "a", "a", 2)
+        .received("a", "b", "a", 2)
+        .ended(600),
+        begun("stuck-unstated", bound=0).ended(600),
+        begun("stuck-young").ended(100),
+        begun("stuck-restart").later(500).restarted("c").ended(100),
+        begun("stuck-moved").later(500).linked("c", trace.UP, "b").ended(100),
+        begun("stuck-told").later(500).missed("c", "z").ended(100),
+        begun("stuck-dead-source").restarted("a").ended(600),
+        begun("stuck-cut-source").linked("b", trace.DOWN, "a").ended(600),
+        begun("stuck-lonely-source").linked("a", trace.UP, "b").linked("a", trace.DOWN, "b").ended(600),
+        begun("stuck-torn").linked("b", trace.UP, "z").linked("b", trace.DOWN, "z").ended(600),
+        severed.ended(600),
+    ]
+
+
+def unanswered() -> Story:
+    """All have the events, and the source is told of the first only."""
+    story = _publish(waiting("unanswered", ("progress", "a", "a", 2, ANSWERED)), 1, 2)
+    for node in "bc":
+        story.delivered(node, "a", 1).delivered(node, "a", 2)
+    return story.acknowledged("a", 1).ended(600)
+
+
+def gap_told() -> list[Story]:
+    """A gap excuses what was published before it, and no acknowledged event that reaches no subscription."""
+    expected = "delivered here, for it was acknowledged"
+    before = waiting("told-before", ("progress", "b", "a", 2, expected)).missed("b", "a").later(5)
+    after = (
+        _publish(waiting("told-after"), 1, 2).delivered("c", "a", 1).delivered("c", "a", 2).missed("b", "a")
+    )
+    nowhere = _publish(waiting("told-all", ("progress", "a", "a", 2, SOMEWHERE)), 1, 2)
+    nowhere.delivered("c", "a", 1).acknowledged("a", 2).missed("b", "a").missed("c", "a")
+    moving = _publish(waiting("told-moving"), 1, 2).delivered("c", "a", 1)
+    for node in "bc":
+        moving.linked("a", trace.DOWN, node).linked("a", trace.UP, node)
+    moving.acknowledged("a", 2).missed("b", "a").missed("c", "a")
+    _publish(before, 1, 2).delivered("c", "a", 1).delivered("c", "a", 2).acknowledged("a", 2)
+    return [before, after.acknowledged("a", 2), nowhere, moving]
+
+
+def hasty() -> list[Story]:
+    """An event is acknowledged, and delivered seconds later to a subscription that was there."""
+
+    def begun(run: str, *found: Finding, promises: str = "progress") -> Story:
+        story = _publish(waiting(run, *found, promises=promises), 1).delivered("c", "a", 1)
+        return story.acknowledged("a", 1)
+
+    newcomer = _publish(waiting("hasty-newcomer").subscribed("b", number=2), 1)
+    newcomer.delivered("b", "a", 1).delivered("c", "a", 1)
+    ordered = begun("hasty-ordered", promises="progress total-order")
+    ordered.noted("s", trace.ORDERED, 1, "a", 1)
+    return [
+        begun("hasty", ("progress", "b", "a", 1, FIRST)).later(5).delivered("b", "a", 1),
+        begun("hasty-clocks").delivered("b", "a", 1),
+        begun("hasty-moved").linked("a", trace.UP, "b").later(5).delivered("b", "a", 1),
+        begun("hasty-restart").restarted("c").later(5).delivered("b", "a", 1),
+        newcomer.acknowledged("a", 1).later(5).delivered("b", "a", 1, to=2),
+        ordered.later(40).delivered("b", "a", 1),
+        begun("hasty-end", promises="progress total-order").noted("s", trace.ORDERED, 1, "a", 1),
+    ]
+
+
+def unstored() -> Story:
+    """Acknowledged: stored before, long after, never, and just after by the clock of another node."""
+    found = (("durable", "a", "a", 2, STORED_FIRST), ("durable", "a", "a", 3, STORED_FIRST))
+    story = begin("unstored", "durable", *found)
+    story.published("a", 1).noted("k", trace.STORED, 1, "a", 1).acknowledged("a", 1)
+    story.published("a", 2).acknowledged("a", 2).later(5).noted("k", trace.STORED, 2, "a", 2)
+    story.published("a", 3).acknowledged("a", 3)
+    story.published("a", 4).acknowledged("a", 4).noted("k", trace.STORED, 3, "a", 4)
+    return story.published("a", 5)
+
+
 def noise(seed: int) -> Story:
     """Anything may happen, and does: what is found here, nobody knows beforehand."""
     draw = Random(seed)
     promises = ["at-most-once", "exactly-once", "gap-free", "causal", "total-order", "durable", "progress"]
-    story = begin(f"noise-{seed}", " ".join(draw.sample(promises, 5)))
+    story = Story(f"noise-{seed}", " ".join(draw.sample(promises, 5)), bound=draw.choice((0, 5, 60)))
+    if seed >= QUIET:
+        story.promises += " progress"
+    story.opened("a", "b", "c").subscribed("b").subscribed("c").later(draw.choice((0, 40)))
     if seed % 2:
         story.subscribed("b", "Criteria(('price', '>', 5),)", 2)
     for _ in range(150):
-        _something(story, draw)
-    return story
+        _something(story, draw, quiet=seed >= QUIET)
+    if seed >= QUIET:
+        _publish(story, *range(10, 15)).delivered("b", "a", 12).missed("c", "b")
+    return story.ended(draw.choice((1, 90, 90)))
 
 
-def _something(story: Story, draw: Random) -> None:
+def _something(story: Story, draw: Random, quiet: bool) -> None:
     node, source, peer = draw.choice("abc"), draw.choice("ab"), draw.choice("abc")
     number, count, place = draw.randint(1, 9), draw.randint(0, 2), draw.randint(1, 9)
-    match draw.randrange(14):
+    match draw.choice((0, 1, 2, 3, 4, 7, 8, 11, 13)) if quiet else draw.randrange(15):
+        case 14:
+            if draw.random() < 0.1:
+                story.restarted(node).subscribed(node)
         case 11:
             story.acknowledged(source, number).later(draw.choice((0, 20)))
         case 12:
@@ -327,7 +452,7 @@ def _something(story: Story, draw: Random) -> None:
         case 4:
             story.received(node, peer, source, number)
         case 5:
-            story.dropped(node, source, number, peer, draw.choice(("x", trace.EXPIRED)))
+            story.dropped(node, source, number, peer, draw.choice(("x", trace.EXPIRED, "partition")))
         case 6:
             story.missed(node, source)
         case 7:
@@ -340,7 +465,9 @@ def _something(story: Story, draw: Random) -> None:
             story.answer(node, trace.DELIVERED, source, number, draw.randint(1, 2))
 
 
-NOISE = [noise(seed) for seed in range(6)]
+QUIET = 6
+"""Seeds from here on have no faults, so that runs end calm."""
+NOISE = [noise(seed) for seed in range(QUIET + 3)]
 
 STORIES = {
     story.run: story
@@ -355,6 +482,11 @@ STORIES = {
         two_sequencers(),
         durable(),
         progress(),
+        *stuck(),
+        unanswered(),
+        *gap_told(),
+        *hasty(),
+        unstored(),
         deadline(),
         feedback(),
         accounting(),

@@ -19,7 +19,7 @@ from gossamer.core.errors import ProtocolError, UnknownChannel, UnknownTemplate
 from gossamer.core.event import NO_ENVELOPE, Criteria, Envelope
 from gossamer.core.hold import Hold
 from gossamer.core.instance import Instance
-from gossamer.core.names import MILLISECOND, Role, channel_id, check_node
+from gossamer.core.names import MILLISECOND, Role, channel_id, check_node, nanoseconds
 from gossamer.core.parcel import Answer, Parcel
 from gossamer.core.receipt import Notary, Receipt
 from gossamer.core.sealer import PARCEL_BYTES, Sealer
@@ -223,7 +223,8 @@ class Engine:
         if kind is None:
             raise UnknownTemplate(spec.template, self._templates)
         settings = kind.parse(dict(spec.settings))
-        self._tracer.opened(self.now, spec.name, kind.name, kind.promises)
+        recovery = nanoseconds(kind.recovery(settings))
+        self._tracer.opened(self.now, spec.name, kind.name, kind.promises, recovery)
         instance = self._start(spec.name, kind.for_role(self.role)(settings))
         self._compare(instance)
         for sender, item in self._hold.release(instance.context.id):

@@ -29,7 +29,8 @@ COLUMNS: tuple[tuple[str, str], ...] = (
 """Name and type of each column, in order.
 
 ``value`` is, for an action on a parcel, the instant after which nobody wants it, on the clock of its source,
-or 0; for one on feedback the number of the event that it answers; and for what a template notes, its place.
+or 0; for one on feedback the number of the event that it answers; for what a template notes, its place; and
+for a channel that is opened, the recovery bound of its template.
 """
 
 PARCEL, FEEDBACK, CONTROL, MEMBER, CHANNEL = "parcel", "feedback", "control", "member", "channel"
@@ -40,7 +41,8 @@ MISSED = "missed"
 ACKNOWLEDGED = "acknowledged"
 """Member: publishers here were told that their events up to number ``first`` are acknowledged."""
 OPENED = "opened"
-"""Channel: it runs here from now on; ``detail`` is its template and then its promises, in words."""
+"""Channel: it runs here from now on; ``detail`` is its template and then its promises, in words. ``value`` is
+the recovery bound of the template: nanoseconds after the last fault until it makes progress again, or 0."""
 ORDERED = "ordered"
 """Noted by who decides it: the parcel has this place in the one order of its channel.
 Where there may be several orders, one after another, ``detail`` names it."""

@@ -88,10 +88,10 @@ class Tracer:
         """A subscriber or a link came or went."""
         self._row(now, trace.MEMBER, change, channel, _NOBODY, who, 0, detail[:MAX_DETAIL], 0)
 
-    def opened(self, now: int, channel: str, template: str, promises: Iterable[str]) -> None:
-        """A channel runs here from now on."""
+    def opened(self, now: int, channel: str, template: str, promises: Iterable[str], recovery: int) -> None:
+        """A channel runs here from now on, and makes progress again so many nanoseconds after a fault."""
         detail = " ".join([template, *sorted(promises)])
-        self._row(now, trace.CHANNEL, trace.OPENED, channel, _NOBODY, "", 0, detail, 0)
+        self._row(now, trace.CHANNEL, trace.OPENED, channel, _NOBODY, "", 0, detail, recovery)
 
     def _row(
         self,

@@ -4,6 +4,10 @@ Held against what keepers of logs noted (``stored`` rows). No place of a log hol
 forgetting something acknowledged looks like; and between the lowest and the highest place that a subscription
 gets, it gets every place, each after those before it. One with criteria is asked for order only; what expired
 or what a subscription was told of as missing is not asked for.
+
+At least one log has an event on disk, give or take SKEW, when its source is told that it is acknowledged
+(``acknowledged`` rows). The promise is a majority of the voters, but a trace says neither how many voters
+there are nor when a voter has a parcel on disk outside the log, so the audit asks for one.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from gossamer.core import trace
+from gossamer.pipeline.audit.acknowledged import ACKNOWLEDGED, SKEW, published
 from gossamer.pipeline.audit.promise import Audit
 from gossamer.pipeline.audit.relations import CHOOSY, GOT, PARCEL, SEAT, deliveries, of, query, violations
 from gossamer.pipeline.audit.total_order import (
@@ -26,6 +31,7 @@ from gossamer.pipeline.audit.whole import Parcel, Row, Seat, Whole, got
 from gossamer.pipeline.schema import Found
 
 PROMISE = "durable"
+BEFORE = "stored before it was acknowledged"
 
 
 def violated() -> str:
@@ -36,9 +42,10 @@ def violated() -> str:
     found = [
         *contradictions(PROMISE),
         violations("unexcused", PROMISE, "if(missing, sequence, first)", expected),
+        violations("unstored", PROMISE, "first", repr(BEFORE)),
     ]
     steps = (deliveries(PROMISE), GOT, notes, CONTRADICTIONS, places, _OFFERED, _UNEXCUSED)
-    return query(*steps, " union all ".join(found))
+    return query(*steps, ACKNOWLEDGED, _UNSTORED, " union all ".join(found))
 
 
 _LOG = f"partition by {SEAT}, one_order"
@@ -77,12 +84,20 @@ _UNEXCUSED = f"""wrong as (
     left anti join blank using ({PARCEL}, missing))"""
 """``unexcused``: places that came after higher ones, and those inside what came that never did."""
 
+_UNSTORED = f"""unstored as (
+    select {PARCEL}, source as node, source_incarnation as incarnation, '' as peer, first, told as at
+    from acknowledged left join (
+        select {PARCEL}, min(at) as stored from notes group by {PARCEL}
+    ) using ({PARCEL}) where stored is null or stored > told + {SKEW})"""
+"""``unstored``: parcels that no log had when they were acknowledged."""
+
 
 def broken(run: Whole) -> Iterator[Found]:
     """The same, of all rows of a run."""
     channels = run.promising(PROMISE)
     notes = [row for row in run.of(trace.PARCEL, trace.STORED) if row.channel in channels]
     yield from contradicting((f"{row.node} {row.detail}", row) for row in notes)
+    yield from _unstored(run, channels, notes)
     logs: dict[tuple[str, str], set[tuple[int, Parcel]]] = defaultdict(set)
     for row in notes:
         logs[row.channel, row.detail].add((row.value, row.parcel))
@@ -96,6 +111,17 @@ def broken(run: Whole) -> Iterator[Found]:
                     if not excused(seat, parcel):
                         last = max(row.at for _, row in came)
                         yield _never(seat, parcel, last, f"the parcel at place {place} too")
+
+
+def _unstored(run: Whole, channels: set[str], notes: Iterable[Row]) -> Iterator[Found]:
+    """Parcels that no log had when they were acknowledged."""
+    stored: dict[Parcel, int] = {}
+    for row in notes:
+        stored[row.parcel] = min(row.at, stored.get(row.parcel, row.at))
+    for each in published(run, channels):
+        if each.told is not None and stored.get(each.parcel, each.told + SKEW + 1) > each.told + SKEW:
+            channel, source, life = each.source
+            yield (channel, source, life, "", source, life, each.first, each.told, BEFORE)
 
 
 def _back(came: Iterable[tuple[int, Row]]) -> Iterator[Found]:

@@ -55,11 +55,15 @@ def of(kind: str, *actions: str) -> str:
     return f"kind = '{kind}' and action in ({', '.join(repr(each) for each in actions)})"
 
 
+def promises(promise: str) -> str:
+    """Selects the channels of runs that promise something."""
+    return f"""select distinct run, channel from {{rows}} where {of(trace.CHANNEL, trace.OPENED)}
+        and array_contains(slice(split(detail, ' '), 2, 100), '{promise}')"""
+
+
 def promised(promise: str) -> str:
     """``promised``: channels of runs that promise something."""
-    return f"""promised as (
-        select distinct run, channel from {{rows}} where {of(trace.CHANNEL, trace.OPENED)}
-            and array_contains(slice(split(detail, ' '), 2, 100), '{promise}'))"""
+    return f"promised as ({promises(promise)})"
 
 
 def deliveries(promise: str | None = None) -> str:
