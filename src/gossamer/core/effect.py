@@ -48,10 +48,15 @@ class Wake(Effect, frozen=True):
 
 
 class Drop(Effect, frozen=True):
-    """An item ended here, and why."""
+    """An item ended here, and why.
+
+    peer
+        The neighbour to which the host could not send it; empty if the template gave it up.
+    """
 
     item: Item
     reason: str
+    peer: str = ""
 
 
 class Reply(Effect, frozen=True):

@@ -84,6 +84,9 @@ class Template(Generic[S]):
     """Whether events never leave the node where they were published."""
     keeps: ClassVar[bool] = False
     """Whether a subscription may be kept under a name while nobody is there (``durable``)."""
+    repairs: ClassVar[bool] = False
+    """Whether a parcel that the network lost on its way from here is sent again. Else the loss is final, and
+    ``drain`` tells it."""
     parcel_bytes: ClassVar[int] = 1024 * 1024
     """Size at which parcels are sealed, where links carry them in one piece: a parcel costs the same whatever
     is in it, up to what the caches hold."""

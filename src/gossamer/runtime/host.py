@@ -242,7 +242,7 @@ class Host:
             case Wake():
                 self._wake(effect)
             case Drop():
-                self.losses.dropped(effect.item, effect.reason)
+                self.losses.dropped(effect)
             case Reply():
                 self._calls.reply(effect)
             case Append() | Read() | Trim() | Retain() | Repair():
@@ -367,8 +367,8 @@ class Host:
 
     @property
     def pending(self) -> int:
-        """Bytes that no network has taken yet."""
-        return self.neighbours.pending
+        """Bytes that no network has taken yet, and parcels that wait for a link."""
+        return self.neighbours.pending + (self.dialer.pending if self.dialer else 0)
 
     async def close(self) -> None:
         """Say goodbye and close every connection, within the drain limit; then nothing of this is left."""

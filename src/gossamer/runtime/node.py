@@ -387,15 +387,15 @@ class Node:
         host = self._host
         if host is None or host.closed:
             return
+        undelivered: NoAnswer | StorageError | None = None
+        try:
+            await self.drain()  # while it may still move to another server
+        except (NoAnswer, StorageError) as error:
+            undelivered = error
         for task in self._background:
             task.cancel()
         if self._discovery is not None:
             await self._discovery.close()
-        undelivered: NoAnswer | StorageError | None = None
-        try:
-            await self.drain()
-        except (NoAnswer, StorageError) as error:
-            undelivered = error
         for listener in self._listeners:
             await listener.close()
         for channel in self._channels.values():

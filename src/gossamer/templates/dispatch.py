@@ -101,6 +101,7 @@ class Dispatch(Template[DispatchSettings]):
     watches = (TREE, SERVER, BELOW, NODES)
     content_based = True
     keeps = True
+    repairs = True
 
     def __init__(self, settings: DispatchSettings) -> None:
         super().__init__(settings)
@@ -207,7 +208,8 @@ class Dispatch(Template[DispatchSettings]):
             return []
 
     def unconfirmed(self, ctx: Context) -> list[str]:
-        return self.relay.unconfirmed
+        own = self.relay.holds(ctx.node)
+        return [*self.relay.unconfirmed, *([ctx.node] if own else ())]
 
     def matching(self, ctx: Context) -> bool:
         here = self._own or self.keeping.boxes

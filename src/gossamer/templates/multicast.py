@@ -112,6 +112,10 @@ class Multicast(Template[S]):
     def obstacle(self, ctx: Context) -> str | None:
         return f"the group of {ctx.channel!r}" if len(self._waiting) >= MAX_WAITING else None
 
+    def unconfirmed(self, ctx: Context) -> list[str]:
+        """This node alone has what waits here; for what has left, no neighbour answers."""
+        return [ctx.node] if any(each.stamp.node == ctx.node for each in self._waiting) else []
+
     def onward(self, ctx: Context, parcel: Parcel, sender: str) -> list[str]:
         return self.hops(ctx, sender)
 

@@ -40,6 +40,7 @@ class Reliable(Sourced[S]):
     name = "reliable"
     settings_type = ReliableSettings
     promises = frozenset({AT_MOST_ONCE, GAP_FREE, PROGRESS})
+    repairs = True
 
     def __init__(self, settings: S) -> None:
         super().__init__(settings)

@@ -162,6 +162,10 @@ class RingTree(Template[RingTreeSettings]):
         """Whether parcels that begin here can leave."""
         return self.member.ready if on_backbone(ctx) else ctx.server in self.interests.said
 
+    def unconfirmed(self, ctx: Context) -> list[str]:
+        """This node alone has what waits here; for what has left, no neighbour answers."""
+        return [ctx.node] if any(each.stamp.node == ctx.node for each in self._waiting) else []
+
     def onward(self, ctx: Context, parcel: Parcel, sender: str) -> list[str]:
         return self.hops(ctx, parcel, sender, but=sender)
 
