@@ -210,6 +210,7 @@ class Channel(Outlet):
         """Nobody will come back for the durable subscription of a name that a dispatcher keeps."""
         self.refuse("durable")
         await self._host.ask(self.name, ForgetKept(durable))
+        kept.forgotten(self._host, self.name, durable)
 
     def remember(self, name: str, place: int, index: int) -> None:
         """A durable subscription has done everything up to there."""

@@ -131,8 +131,8 @@ class Host:
         """What was kept, in this life or an earlier one."""
         return self._values.values.get(key)
 
-    def keep(self, key: str, value: bytes) -> None:
-        """Keep a value; all that is given while the disk is busy costs one sync."""
+    def keep(self, key: str, value: bytes | None) -> None:
+        """Keep a value, or none any more; all that is given while the disk is busy costs one sync."""
         self._writer.write([(key, value)])
 
     def soon(self, key: Hashable, action: Callable[[], object]) -> None:

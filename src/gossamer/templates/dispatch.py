@@ -272,9 +272,11 @@ class Dispatch(Template[DispatchSettings]):
             return  # it has ended before everything of earlier lives was here
         self._kept[number], self._calls[number] = keep.name, call
         if self._client(ctx):
-            self.following.attach(ctx, Followed(keep.name, criteria, number, call, keep.after))
+            followed = Followed(keep.name, criteria, number, call, keep.after, known=keep.known)
+            self.following.attach(ctx, followed)
         else:
-            self.keeping.attach(ctx, keep.name, criteria, Taker(ctx.node, number, "", keep.after))
+            owner = Taker(ctx.node, number, "", keep.after, keep.known)
+            self.keeping.attach(ctx, keep.name, criteria, owner)
         self.table.unsubscribe(criteria, number)
         self.settle(ctx)
 
