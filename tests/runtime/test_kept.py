@@ -183,9 +183,11 @@ async def test_who_comes_back_in_another_life_is_told_that_nothing_was_kept(tmp_
     first = server("b1")
     await first.__aenter__()
     address = first.addresses[0]
-    async with connect(address, name="phone", state=str(tmp_path)) as phone:
-        async with (await phone.channel("news", "dispatch")).subscribe(durable="ann"):
-            await until(lambda: host_of(phone).kept("kept/news/ann") is not None)
+    async with (
+        connect(address, name="phone", state=str(tmp_path)) as phone,
+        (await phone.channel("news", "dispatch")).subscribe(durable="ann"),
+    ):
+        await until(lambda: host_of(phone).kept("kept/news/ann") is not None)
     await fail(first)
     async with (
         connect(name="b1", role=Role.BACKBONE, listen=address),

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from gossamer import connect
+from gossamer import Node, connect
+from gossamer.runtime.host import Host
 
 from .programs import PATIENCE, address_of, gossamer
+
+
+def host_of(node: Node) -> Host:
+    assert node._host is not None
+    return node._host
 
 
 async def test_a_subscriber_of_a_killed_dispatcher_is_told_a_gap() -> None:
@@ -24,8 +30,7 @@ async def test_a_subscriber_of_a_killed_dispatcher_is_told_a_gap() -> None:
             node.process.wait()
             with gossamer(*up, at) as again:
                 assert address_of(again) == at
-                while not events.missed:
-                    await asyncio.sleep(0.05)
+                await host_of(phone).until(lambda: events.missed > 0)
                 await news.publish(b"2")
                 assert (await events.next()).payload == b"2"
                 await phone.close()

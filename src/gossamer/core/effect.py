@@ -83,9 +83,7 @@ class Room(Effect, frozen=True):
 
 
 class Acknowledged(Effect, frozen=True):
-    """Events published here are acknowledged up to a number: every member that keeps up has them, and where
-    the template promises it they are on disk.
-    """
+    """Events published here are acknowledged up to a number, in the sense of the template's docstring."""
 
     channel: int
     number: int

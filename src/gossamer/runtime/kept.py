@@ -30,6 +30,7 @@ def follow(host: Host, channel: str, subscription: Subscription) -> None:
         subscription.resume(done)
         if lost:
             subscription.missed += lost
+            host.changed()
             log.warning("%r: at least %d parcels for %r were not kept", channel, lost, name)
 
     known = host.kept(_key(channel, name)) is not None

@@ -41,7 +41,7 @@ from gossamer.overlay.monitor import monitor
 from gossamer.overlay.registry import Registry
 from gossamer.runtime.bandwidth import Bandwidth
 from gossamer.runtime.channel import Channel
-from gossamer.runtime.config import Limits, NodeConfig, TrustConfig, check_bindings
+from gossamer.runtime.config import Limits, NodeConfig, TrustConfig, check_advertised, check_bindings
 from gossamer.runtime.dialing import Dialer, Opener
 from gossamer.runtime.directory import NodeDirectory
 from gossamer.runtime.discovery import Discovery, Way
@@ -174,6 +174,7 @@ class Node:
         self._background: list[asyncio.Task[None]] = []
         for address in (*config.listen, *config.connect):
             self._transport(address)
+        check_advertised(config, {*self._kinds, *self._given})
         check_bindings(config, {*self._kinds, *self._given})
         self._tree = Tree(config.tree) if config.tree else None
 

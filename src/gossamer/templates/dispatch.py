@@ -89,6 +89,8 @@ class Dispatch(Template[DispatchSettings]):
         it, and with advertisements it goes nowhere else either. A subscription that is kept gets what came
         while it was away, once and in order, at whichever dispatcher it comes back. What came while its
         dispatcher was down is told as a gap; two copies that a partition made become one again.
+    Acknowledged: Never; `acknowledged` is refused. What a publisher can wait for is `drain`: the next
+        dispatcher has confirmed the events.
     Costs: a message per hop for each subscription that no other covers; a search in the index per event and
         dispatcher; per hop some ten bytes a parcel, and an acknowledgement for all that came in a tenth of a
         second. With advertisements a message per hop for each of those too, and for what they call down.

@@ -49,6 +49,7 @@ class Multicast(Template[S]):
     """Many sources, one tree: parcels leave their origin along the tree in all directions.
 
     Promises: at most once; no order between sources, no repair of what is lost.
+    Acknowledged: Never; publishing is best effort and `acknowledged` is refused.
     Costs: one copy per edge of the group's tree, which joins only nodes that listen or publish; two control
         messages per edge and change of the tree, one per member and refresh.
     Needs: a backbone, or a tree handed over as a container; below it, a server.
