@@ -544,7 +544,7 @@ def test_a_wake_reaches_its_template_at_its_time_and_a_stale_one_nobody(bench: B
 
 def test_what_the_host_could_not_send_is_dropped_counted_and_traced(bench: Bench) -> None:
     item = parcel("b")
-    assert bench.engine.lost(1, "c", item, "link full") == [Drop(item, "link full")]
+    assert bench.engine.lost(1, "c", item, "link full") == [Drop(item, "link full", "c")]
     assert bench.engine.drops["link full"] == 1
     assert bench.happened() == [("dropped", "c", 1, 1)]
 

@@ -75,6 +75,10 @@ EXAMPLES: dict[str, tuple[GossamerError, list[str]]] = {
     "Altered": (errors.Altered("echo", "file 'a.py' differs"), ["'echo'", "'a.py'", "again"]),
     "Untrusted": (errors.Untrusted("echo", "ed25519:AAAA", 2), ["'echo'", "ed25519:AAAA", "2", "[trust]"]),
     "NoAnswer": (errors.NoAnswer("lookup of 'x'", 2.5), ["lookup of 'x'", "2.5 s"]),
+    "NotHandedOver": (
+        errors.NotHandedOver("news", {"connection lost": 2, "link stalled": 1}),
+        ["3 events", "'news'", "connection lost: 2", "publish again"],
+    ),
 }
 
 
@@ -113,7 +117,15 @@ def test_an_error_says_the_value_and_what_to_do(name: str) -> None:
 
 def test_only_what_may_pass_by_itself_is_worth_a_retry() -> None:
     worth = {name for name, (error, _) in EXAMPLES.items() if error.retry}
-    assert worth == {"AddressInUse", "DiskFull", "Full", "CannotConnect", "Incomplete", "NoAnswer"}
+    assert worth == {
+        "AddressInUse",
+        "DiskFull",
+        "Full",
+        "CannotConnect",
+        "Incomplete",
+        "NoAnswer",
+        "NotHandedOver",
+    }
 
 
 def test_a_hostile_value_does_not_flood_a_message() -> None:

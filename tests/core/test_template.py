@@ -11,7 +11,7 @@ from msgspec import Meta
 from gossamer.core.context import Context
 from gossamer.core.control import Control, Message, handlers_of, on
 from gossamer.core.errors import ConfigError, ProtocolError
-from gossamer.core.template import Membership, Settings, Template
+from gossamer.core.template import NEVER, Membership, Settings, Template
 from gossamer.core.wire import decode, decode_message, encode
 from gossamer.testing.fake import FakeContext, answer, parcel
 
@@ -39,6 +39,8 @@ class Group(Template[GroupSettings]):
 
     Promises: nothing
         whatsoever.
+    Acknowledged: Never;
+        why should it be?
     Costs: a list.
     Needs: patience.
 
@@ -163,10 +165,12 @@ def test_a_description_is_read_from_the_docstring() -> None:
     assert Group.described() == {
         "summary": "A group that notes what it is told.",
         "promises": "nothing whatsoever.",
+        "acknowledged": "Never; why should it be?",
         "costs": "a list.",
         "needs": "patience.",
     }
     assert Silent.described()["promises"] == ""
+    assert Silent.described()["acknowledged"] == NEVER
 
 
 # what a template does that overrides nothing

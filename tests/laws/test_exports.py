@@ -34,8 +34,10 @@ def test_a_template_promises_only_words_that_have_a_meaning(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(catalog.templates()))
-def test_a_template_says_what_it_promises_costs_and_needs(name: str) -> None:
+def test_a_template_says_what_it_promises_acknowledges_costs_and_needs(name: str) -> None:
     template = catalog.templates()[name]
     described = template.described()
     assert template.name == name
-    assert all(described[word] for word in ("summary", "promises", "costs", "needs"))
+    assert all(described[word] for word in ("summary", "promises", "acknowledged", "costs", "needs"))
+    assert "Acknowledged: " in (template.__doc__ or "")
+    assert described["acknowledged"].startswith("Never;") != template.acknowledges

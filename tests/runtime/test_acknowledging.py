@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer import BadEnvelope, ConfigError, Envelope, Redelivery, connect
+from gossamer import BadEnvelope, ConfigError, Envelope, Redelivery, Role, WishRefused, catalog, connect
 
 from .parties import SOON, take, turns
 
@@ -134,3 +134,13 @@ async def test_what_cannot_be_is_refused() -> None:
     for wrong in ({"after": 0}, {"attempts": 0}):
         with pytest.raises(BadEnvelope, match=next(iter(wrong))):
             Redelivery(**wrong)
+
+
+@pytest.mark.parametrize(
+    "template", sorted(name for name, each in catalog.templates().items() if not each.acknowledges)
+)
+async def test_where_nothing_is_acknowledged_waiting_for_it_is_refused_at_once(template: str) -> None:
+    async with connect(role=Role.PEER if template == "multiring" else None) as node:
+        channel = await node.channel("news", template)
+        with pytest.raises(WishRefused, match=r"acknowledged; these can: .*reliable"):
+            await channel.acknowledged(await channel.publish(b"x") if template != "multiring" else 1)

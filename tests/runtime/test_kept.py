@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from gossamer import Closed, Damaged, Node, Role, StorageError, WishRefused, connect
+from gossamer import Closed, Damaged, NoAnswer, Node, Role, StorageError, WishRefused, connect
 
 from .damages import PLAIN, segments
-from .parties import ANY_PORT, SOON, client, host_of, reach, server, take, turns
+from .parties import ANY_PORT, SOON, client, host_of, linked, reach, server, take, turns, until
 
 
 def keeper(folder: Path) -> Node:
@@ -66,6 +67,8 @@ async def test_who_wanders_among_three_servers_under_traffic_gets_everything_onc
         there = [await node.channel("news") for node in (b1, b2, b3)]
         async with there[0].subscribe(durable="ann") as events:
             await reach(news, events)
+        with suppress(NoAnswer):  # probes may have been on their way while the hierarchy was still changing
+            await news.drain(SOON)
 
         async def talk() -> None:
             for number in count():
@@ -81,6 +84,7 @@ async def test_who_wanders_among_three_servers_under_traffic_gets_everything_onc
                     found.append(event.payload)
                     events.ack(event)
         talking.cancel()
+        await news.drain(SOON)
         assert [each for each in found if each.isdigit()] == [b"%d" % number for number in range(len(found))]
 
 
@@ -161,3 +165,78 @@ async def test_a_subscriber_reads_why_its_dispatcher_does_not_keep_it(tmp_path: 
         with pytest.raises(StorageError, match="a bit is not what it was"):
             async with news.subscribe(durable="bob") as events:
                 await events.next(timeout=SOON)
+
+
+async def fail(node: Node) -> str:
+    """End a node as a crash does: no goodbye, and nothing is drained. Where it listened."""
+    address = node.addresses[0]
+    for link in tuple(host_of(node).links.values()):
+        for strand in tuple(link.strands):
+            strand.connection.abort()
+    for listener in node._listeners:
+        await listener.close()
+    for task in node._background:
+        task.cancel()
+    await host_of(node).close()
+    return address
+
+
+@pytest.mark.parametrize("heard", [False, True])
+async def test_a_subscriber_is_told_a_gap_when_its_dispatcher_begins_anew(heard: bool) -> None:
+    async with server("b0") as other:
+        first = server("b1", other.addresses[0])
+        await first.__aenter__()
+        news = await other.channel("news", "dispatch")
+        async with (
+            client(first, "phone") as phone,
+            (await phone.channel("news")).subscribe(durable="ann", ack="explicit") as events,
+        ):
+            await news.wait_matching(SOON)
+            await until(lambda: host_of(phone).kept("kept/news/ann") is not None)
+            if heard:
+                await reach(news, events)
+            address = await fail(first)
+            await linked(phone)
+            await news.publish(b"while it was down")
+            async with connect(other.addresses[0], name="b1", role=Role.BACKBONE, listen=address):
+                await until(lambda: events.missed > 0)
+                await until(lambda: len(other.peers) == 1)
+                with suppress(NoAnswer):
+                    await news.drain(SOON)
+                await news.publish(b"after it")
+                async with asyncio.timeout(SOON):
+                    while (await events.next(timeout=SOON)).payload != b"after it":
+                        pass
+                await news.drain(SOON)
+
+
+async def test_who_comes_back_in_another_life_is_told_that_nothing_was_kept(tmp_path: Path) -> None:
+    first = server("b1")
+    await first.__aenter__()
+    address = first.addresses[0]
+    async with (
+        connect(address, name="phone", state=str(tmp_path)) as phone,
+        (await phone.channel("news", "dispatch")).subscribe(durable="ann"),
+    ):
+        await until(lambda: host_of(phone).kept("kept/news/ann") is not None)
+    await fail(first)
+    async with (
+        connect(name="b1", role=Role.BACKBONE, listen=address),
+        connect(address, name="phone", state=str(tmp_path)) as phone,
+        (await phone.channel("news", "dispatch")).subscribe(durable="ann") as events,
+    ):
+        await until(lambda: events.missed > 0)
+
+
+async def test_who_comes_for_the_first_time_or_was_forgotten_misses_nothing() -> None:
+    async with server("b1") as node, client(node, "phone") as phone:
+        there = await phone.channel("news", "dispatch")
+        async with there.subscribe(durable="ann") as events:
+            await there.publish(b"1")
+            assert await take(events, 1) == [b"1"]
+            assert events.missed == 0
+        await there.forget("ann")
+        async with there.subscribe(durable="ann") as events:
+            await there.publish(b"2")
+            assert await take(events, 1) == [b"2"]
+            assert events.missed == 0

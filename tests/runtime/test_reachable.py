@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 from ipaddress import ip_address
+from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+
 import gossamer
+from gossamer.core.context import NODES
+from gossamer.runtime.config import load
 from gossamer.runtime.reachable import reachable
 
 
@@ -56,3 +62,57 @@ async def test_a_name_that_is_advertised_reaches_others() -> None:
         listen="tcp://127.0.0.1:0", advertise="tcp://localhost:1", name="server"
     ) as node:
         assert node.addresses == ["tcp://localhost:1"]
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("tcp://0.0.0.0:1", "means that machine"),
+        ("tcp://[::]:7400", "means that machine"),
+        ("nonsense", "expected scheme://host:port"),
+        ("n1.example.net:7400", "expected scheme://host:port"),
+        ("pigeon://coop:1", "no transport for 'pigeon'"),
+        ("tcp://n1.example.net", "expected scheme://host:port"),
+        ("tcp://n1.example.net:0", "port 0"),
+        ("tcp://n1.example.net:99999", "ort"),
+    ],
+)
+def test_an_address_that_nobody_could_use_is_not_advertised(
+    address: str, reason: str, tmp_path: Path
+) -> None:
+    with pytest.raises(gossamer.ConfigError, match=reason) as told:
+        gossamer.connect(listen="tcp://127.0.0.1:0", advertise=address)
+    assert told.value.key == "advertise"
+    file = tmp_path / "node.toml"
+    file.write_text(f'name = "a"\nadvertise = ["tcp://fine:1", "{address}"]\n')
+    with pytest.raises(gossamer.ConfigError, match=reason) as told:
+        load(file)
+    assert (told.value.key, told.value.line) == ("advertise", 2)
+
+
+async def test_two_nodes_reach_each_other_by_the_name_of_a_host() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    at = f"tcp://localhost:{port}"
+    async with (
+        gossamer.connect(name="hub", listen="tcp://127.0.0.1:0") as hub,
+        gossamer.connect(
+            hub.addresses[0], name="named", role="backbone", listen=f"tcp://127.0.0.1:{port}", advertise=at
+        ) as named,
+        gossamer.connect(
+            hub.addresses[0], name="third", role="backbone", listen="tcp://127.0.0.1:0"
+        ) as third,
+    ):
+        assert named.addresses == [at]
+        heard = await named.channel("news", "direct")
+        async with heard.subscribe() as events:
+            channel = await third.channel("news")
+            await channel.wait_matching(10)
+            await channel.publish(b"by name")
+            assert (await events.next(timeout=10)).payload == b"by name"
+        host = third._host
+        assert host is not None
+        assert "named" in third.peers
+        known = host.engine.containers[NODES]
+        assert known["named"] == (at,)

@@ -35,7 +35,12 @@ def sub(at: str, channel: str, *options: str) -> Program:
 def test_what_is_published_is_shown(at: str) -> None:
     with sub(at, "verbs", "--count", "2") as reader:
         with gossamer("pub", "verbs", "one", "two", "--at", at, "--json") as writer:
-            assert writer.json() == {"channel": "verbs", "published": 2, "subscribers": True}
+            assert writer.json() == {
+                "channel": "verbs",
+                "published": 2,
+                "taken_over": True,
+                "subscribers": True,
+            }
             assert writer.end() == 0
         assert reader.lines(2) == ["one", "two"]
         assert reader.end() == 0
@@ -122,6 +127,30 @@ def test_publishing_where_nobody_listens_says_so(at: str) -> None:
     with gossamer("pub", "silence", "x", "--at", at, "--wait", "0") as writer:
         assert writer.end() == 0
         assert writer.errors() == "published 1, but nobody listens on 'silence'"
+
+
+@pytest.mark.parametrize(
+    ("template", "reason"), [("reliable", "confirmation that events"), ("dispatch", "no neighbour any more")]
+)
+def test_events_that_a_server_did_not_take_before_it_died_are_no_success(template: str, reason: str) -> None:
+    with gossamer("up", "--listen", "tcp://127.0.0.1:0", "--json") as node:
+        at = address_of(node)
+        given = ("--at", at, "--template", template, "--timeout", "4", "--json", "--wait", "30")
+        with (
+            sub(at, "dying", "--template", template) as reader,
+            gossamer("pub", "dying", *given, stdin=subprocess.PIPE) as writer,
+        ):
+            writer.write("first\n")
+            assert reader.line() == "first"
+            node.process.send_signal(signal.SIGSTOP)
+            writer.write("never taken\n")
+            writer.end_input()
+            assert writer.line_within(1.0) is None
+            node.process.kill()
+            told = writer.json()
+            assert (told["published"], told["taken_over"]) == (2, False)
+            assert writer.end() == 1
+            assert reason in writer.errors()
 
 
 def test_channels_are_listed_with_what_they_are_made_of(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table
+from typer.core import TyperGroup
 
 from gossamer.cli import show
 from gossamer.cli.node import At, Json
@@ -29,8 +30,18 @@ from gossamer.security.package import (
     read_package,
 )
 
+
+class Named(TyperGroup):
+    """Takes the name of a template where a command is expected: `gossamer templates reliable`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        known = args[0] in self.commands or args[0].startswith("-")
+        return super().resolve_command(ctx, args if known else ["show", *args])
+
+
 app = typer.Typer(
-    help="List the templates that are installed; sign, publish and list packages of templates.",
+    cls=Named,
+    help="List the templates that are installed, or show one; sign, publish and list packages of templates.",
     invoke_without_command=True,
 )
 SUFFIX = ".package"
@@ -47,6 +58,14 @@ def templates(
     """List the templates: name, promise, cost and needs."""
     if context.invoked_subcommand is None:
         show.wishes(as_json) if wishes else show.templates(as_json)
+
+
+@app.command("show")
+def show_template(
+    name: Annotated[str, typer.Argument(help="Name of a template.", metavar="NAME")], as_json: Json = False
+) -> None:
+    """Show what a template promises, what an acknowledgement means, what it costs and needs."""
+    show.template(name, as_json)
 
 
 @app.command("key")

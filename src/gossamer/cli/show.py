@@ -11,12 +11,12 @@ from rich.table import Column, Table
 from gossamer import catalog
 from gossamer.cli.node import Json
 from gossamer.cli.screen import marked, screen
-from gossamer.core.errors import ConfigError
+from gossamer.core.errors import ConfigError, UnknownTemplate
 from gossamer.core.wishes import WISHES
 
 
 def described() -> list[dict[str, Any]]:
-    """Every installed template with its promise, cost, needs and settings; a broken one is said so."""
+    """Every installed template as its docstring describes it, and its settings; a broken one is said so."""
     rows = []
     installed = catalog.templates()
     for name in installed:
@@ -32,16 +32,33 @@ def described() -> list[dict[str, Any]]:
 
 
 def templates(as_json: Json = False) -> None:
-    """List the templates: name, promise, cost and needs."""
+    """List the templates: name, promise, what an acknowledgement means, cost and needs."""
     rows = described()
     if as_json:
         print(json.dumps(rows))
         return
-    table = Table("template", "promises", "costs", "needs", "settings", show_lines=True)
+    table = Table("template", "promises", "acknowledged", "costs", "needs", "settings", show_lines=True)
     for row in rows:
         settings = "\n".join(f"{key}={value}" for key, value in row["settings"].items())
-        table.add_row(marked(row["name"]), row["promises"], row["costs"], row["needs"], settings)
+        said = (row[word] for word in ("promises", "acknowledged", "costs", "needs"))
+        table.add_row(marked(row["name"]), *said, settings)
     screen().print(table)
+
+
+def template(name: str, as_json: Json = False) -> None:
+    """Show one template; raises UnknownTemplate."""
+    rows = {row["name"]: row for row in described()}
+    if name not in rows:
+        raise UnknownTemplate(name, rows)
+    row = rows[name]
+    if as_json:
+        print(json.dumps(row))
+        return
+    print(f"{name}: {row['summary']}")
+    for word in ("promises", "acknowledged", "costs", "needs"):
+        print(f"{word.capitalize()}: {row[word]}")
+    for key, value in row["settings"].items():
+        print(f"  {key} = {value}")
 
 
 def wishes(as_json: Json = False) -> None:

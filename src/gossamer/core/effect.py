@@ -48,10 +48,15 @@ class Wake(Effect, frozen=True):
 
 
 class Drop(Effect, frozen=True):
-    """An item ended here, and why."""
+    """An item ended here, and why.
+
+    peer
+        The neighbour to which the host could not send it; empty if the template gave it up.
+    """
 
     item: Item
     reason: str
+    peer: str = ""
 
 
 class Reply(Effect, frozen=True):
@@ -78,9 +83,7 @@ class Room(Effect, frozen=True):
 
 
 class Acknowledged(Effect, frozen=True):
-    """Events published here are acknowledged up to a number: every member that keeps up has them, and where
-    the template promises it they are on disk.
-    """
+    """Events published here are acknowledged up to a number, in the sense of the template's docstring."""
 
     channel: int
     number: int

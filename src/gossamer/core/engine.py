@@ -400,7 +400,7 @@ class Engine:
 
     def _drop(self, item: Item, reason: str, peer: str = "") -> None:
         self.drops[reason] += 1
-        self._effects.append(Drop(item, reason))
+        self._effects.append(Drop(item, reason, peer))
         self._tracer.item(self.now, trace.DROPPED, item, peer, reason)
 
     def _name(self, channel: int) -> str:

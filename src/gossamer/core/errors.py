@@ -37,6 +37,7 @@
         │   ├── Altered           it is not what was signed
         │   └── Untrusted         the key that signed it is not among those that this node trusts
         └── NoAnswer              nothing came back in time
+            └── NotHandedOver     events published here ended on this node; says how many and why
 
 ``retry`` says whether the same call may succeed later without a change by the caller.
 """
@@ -375,3 +376,21 @@ class NoAnswer(RemoteError):
     def __init__(self, what: str, seconds: float) -> None:
         self.what, self.seconds = what, seconds
         super().__init__(f"no answer to {what} within {seconds:g} s")
+
+
+class NotHandedOver(NoAnswer):
+    """Events that were published here ended on this node: no other node has them.
+
+    reasons
+        How many events, by reason.
+    """
+
+    def __init__(self, channel: str, reasons: Mapping[str, int]) -> None:
+        self.channel, self.reasons = channel, dict(reasons)
+        self.count = sum(self.reasons.values())
+        self.what, self.seconds = f"events on {channel!r}", 0.0
+        why = ", ".join(f"{reason}: {count}" for reason, count in sorted(self.reasons.items()))
+        events = "event" if self.count == 1 else "events"
+        RemoteError.__init__(
+            self, f"no node took over {self.count} {events} on {channel!r} ({why}): publish again"
+        )

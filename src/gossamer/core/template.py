@@ -2,9 +2,11 @@
 
 A template instance is one channel at one node. Its handlers are told what happened and ask the context
 for effects; they never read a clock, roll dice of their own, await or touch a socket. The docstring of a
-template says in three paragraphs what it promises, what it costs and what it needs, as::
+template says in four paragraphs what it promises, what an acknowledgement means, what it costs and what it
+needs, as::
 
     Promises: at most once.
+    Acknowledged: Never; publishing is best effort and `acknowledged` is refused.
     Costs: one copy per tree edge with interest behind it.
     Needs: a tree.
 """
@@ -57,6 +59,10 @@ CAUSAL = "causal"
 published."""
 
 
+NEVER = "Never; publishing is best effort and `acknowledged` is refused."
+"""What ``Acknowledged:`` says of a template that does not acknowledge."""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of a channel; a template's own subclass says unit, formula and limit of each field."""
 
@@ -84,6 +90,11 @@ class Template(Generic[S]):
     """Whether events never leave the node where they were published."""
     keeps: ClassVar[bool] = False
     """Whether a subscription may be kept under a name while nobody is there (``durable``)."""
+    acknowledges: ClassVar[bool] = False
+    """Whether publishers are told when their events are acknowledged; the docstring says what that means."""
+    repairs: ClassVar[bool] = False
+    """Whether a parcel that the network lost on its way from here is sent again. Else the loss is final, and
+    ``drain`` tells it."""
     parcel_bytes: ClassVar[int] = 1024 * 1024
     """Size at which parcels are sealed, where links carry them in one piece: a parcel costs the same whatever
     is in it, up to what the caches hold."""
@@ -241,10 +252,12 @@ class Template(Generic[S]):
 
     @classmethod
     def described(cls) -> dict[str, str]:
-        """Summary, promise, cost and needs, read from the docstring."""
+        """Summary, promise, meaning of an acknowledgement, cost and needs, read from the docstring."""
         text = cleandoc(vars(cls)["__doc__"] or "")
         found = {"summary": text.split("\n\n")[0].replace("\n", " ")}
-        for word in ("Promises", "Costs", "Needs"):
+        for word in ("Promises", "Acknowledged", "Costs", "Needs"):
             part = re.search(rf"^{word}: (.*?)(?=^\w+: |\n\n|\Z)", text, re.DOTALL | re.MULTILINE)
             found[word.lower()] = " ".join(part[1].split()) if part else ""
+        if not found["acknowledged"] and not cls.acknowledges:
+            found["acknowledged"] = NEVER
         return found

@@ -7,6 +7,7 @@ not overtake them.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 
 from gossamer.core.control import Control
 from gossamer.core.event import DEFAULT_PRIORITY
@@ -25,6 +26,11 @@ class Outbox:
 
     def __bool__(self) -> bool:
         return bool(self._lanes)
+
+    def __iter__(self) -> Iterator[Item]:
+        for lane in self._lanes.values():
+            for item, _ in lane:
+                yield item
 
     def put(self, item: Item, size: int) -> None:
         """One more, whose frame takes so many bytes."""

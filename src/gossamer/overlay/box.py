@@ -34,11 +34,14 @@ class Taker:
         The places of those that were sent and have not arrived.
     count
         Parcels that have been sent.
+    known
+        Whether it was kept for this subscriber before.
     """
 
-    __slots__ = ("count", "flying", "got", "hop", "node", "sent", "serial")
+    __slots__ = ("count", "flying", "got", "hop", "known", "node", "sent", "serial")
 
-    def __init__(self, node: str, serial: int, hop: str, after: int = 0) -> None:
+    def __init__(self, node: str, serial: int, hop: str, after: int = 0, known: bool = False) -> None:
+        self.known = known or after > 0
         self.node = node
         self.serial = serial
         self.hop = hop
@@ -155,6 +158,15 @@ class Box:
         late, self.late = self.late, []
         for parcel in late:
             self.add(parcel)
+
+    def follow(self, after: int) -> None:
+        """Number what is here behind a place that the subscriber has from a box that is no more."""
+        by = after + 1 - self.first
+        if self.next <= after:
+            self.parcels = {place + by: parcel for place, parcel in self.parcels.items()}
+            self.done = (self.done[0] + by, self.done[1]) if self.done[0] >= 0 else self.done
+            self.next, self.origin = self.next + by, max(self.origin, after)
+            self.lost += 1
 
     def merge(self, copy: Box) -> list[Parcel]:
         """Take over what an older copy has and this one never had; what comes too late to be in order.

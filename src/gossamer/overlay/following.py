@@ -25,6 +25,8 @@ class Followed(msgspec.Struct):
         Parcels that have come since the server was last told.
     here
         Whether the server has said that it has it.
+    known
+        Whether any server has said so, or did in an earlier life of this node.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Followed(msgspec.Struct):
     place: int = 0
     count: int = 0
     here: bool = False
+    known: bool = False
 
 
 class Following:
@@ -52,8 +55,8 @@ class Following:
         self._followed[serial] = followed
         followed.here = False
         if ctx.server:
-            wanted = Attach(followed.name, serial, identity(followed.criteria), followed.place)
-            self._relay.send(ctx, ctx.server, wanted)
+            about = (identity(followed.criteria), followed.place, followed.known)
+            self._relay.send(ctx, ctx.server, Attach(followed.name, serial, *about))
 
     def moved(self, ctx: Context) -> None:
         """There is another server, or the same one knows nothing any more: ask for all of them anew."""
@@ -89,7 +92,7 @@ class Following:
         """The server has it, or has found out that more of it was lost."""
         followed = self._followed.get(resume.serial)
         if followed is not None and (resume.lost or not followed.here):
-            followed.here = True
+            followed.here = followed.known = True
             ctx.reply(followed.call, (resume.done, resume.lost), more=True)
 
     def taken(self, ctx: Context, taken: Taken) -> None:

@@ -29,7 +29,7 @@ def heed(ctx: Context, message: What, sender: str, keeping: Keeping, following: 
     """A neighbour says something, in order with its events."""
     match message:
         case Attach():
-            owner = Taker(sender, message.serial, sender, message.after)
+            owner = Taker(sender, message.serial, sender, message.after, message.known)
             keeping.attach(ctx, message.name, restored(message.identity), owner)
         case Detach():
             if message.forget:

@@ -71,7 +71,7 @@ class Keeping:
         """Somebody is here, or below, to take what is kept under a name."""
         box = self.boxes.get(name)
         if box is None:
-            box = self._open(ctx, name, criteria)
+            box = self._open(ctx, name, criteria, owner)
         elif box.owner is not None and (box.owner.node, box.owner.serial) != (owner.node, owner.serial):
             self._part(ctx, box.owner)
         if criteria != box.criteria:
@@ -80,8 +80,12 @@ class Keeping:
             self._place.want(ctx, box)
             if not box.claim:
                 self.ledger.state(ctx, box, lambda ctx: None)
+        anew = box.owner is not owner
         box.owner, box.claimed = owner, max(box.claimed, ctx.now)
-        if not box.claim:
+        if anew and not box.claim:
+            if box.next <= owner.sent:
+                box.follow(owner.sent)
+                self.ledger.state(ctx, box, lambda ctx: None)
             self._resume(ctx, box)
 
     def detach(self, ctx: Context, name: str, node: str, serial: int) -> None:
@@ -116,13 +120,14 @@ class Keeping:
                 return box.name
         return None
 
-    def _open(self, ctx: Context, name: str, criteria: Criteria) -> Box:
+    def _open(self, ctx: Context, name: str, criteria: Criteria, owner: Taker) -> Box:
         if len(self.boxes) >= MAX_BOXES:
             absent = [box for box in self.boxes.values() if box.owner is None]
             for box in sorted(absent, key=lambda each: each.since)[:1]:
                 self._give_up(ctx, box)
                 self.forget(ctx, box.name)
         box = self.boxes[name] = Box(name, criteria, ctx.now)
+        box.owner = owner  # before it is looked for: that it is nowhere may be known at once
         self._place.want(ctx, box)
         self._claim(ctx, box)
         self.tick(ctx)
@@ -326,7 +331,7 @@ class Keeping:
         after = box.owner.sent if box.owner is not None else 0  # who had more than is kept anywhere
         if not filled.next:
             box.origin, box.begun = after, ctx.now
-            box.lost += after > 0  # nobody knows how much
+            box.lost += box.owner is not None and box.owner.known  # it is not known how much
         box.fill(filled.next or after + 1, filled.done, filled.lost, filled.marks)
         for old in box.shrink(self._limit):
             ctx.drop(old, GIVEN_UP)

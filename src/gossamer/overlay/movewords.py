@@ -31,12 +31,17 @@ Marks = Annotated[tuple[tuple[Node, Number, Number], ...], Meta(max_length=MAX_M
 
 
 class Attach(Message, frozen=True):
-    """A client to its server: I want what you keep, or will keep, under a name; I have it up to a place."""
+    """A client to its server: I want what you keep, or will keep, under a name; I have it up to a place.
+
+    known
+        Whether a dispatcher kept it for this subscriber before: if none has it any more, there is a gap.
+    """
 
     name: Name
     serial: Number
     identity: Identity
     after: Number
+    known: bool = False
 
 
 class Detach(Message, frozen=True):
@@ -167,11 +172,14 @@ class Keep(msgspec.Struct, frozen=True):
 
     after
         The place up to which who comes here has everything already, if it remembers.
+    known
+        Whether this node has had a subscription of that name kept before.
     """
 
     subscription: int
     name: str
     after: int = 0
+    known: bool = False
 
 
 class KeptDone(msgspec.Struct, frozen=True):

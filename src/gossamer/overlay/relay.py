@@ -30,6 +30,8 @@ OVERHEAD = 500
 """Bytes that are reckoned for anything that waits, beside its body."""
 LOST = "the neighbour has begun anew"
 FULL = "the neighbour does not keep up"
+AWAITED = "kept until its subscriber is back"
+"""Why a copy ends that was on its way to a kept subscription: its dispatcher has the parcel."""
 
 Thing = tuple[Parcel | What, Bound | None]
 
@@ -171,6 +173,14 @@ class Relay:
         """Neighbours that have not said that they have everything."""
         return [node for node, going in self._going.items() if going.kept]
 
+    def holds(self, source: str) -> bool:
+        """Whether a parcel of a source waits for a neighbour to say that it has it."""
+        return any(
+            isinstance(what, Parcel) and what.stamp.node == source and bound is None
+            for going in self._going.values()
+            for what, bound in going.kept.values()
+        )
+
     def obstacle(self) -> str | None:
         """Whom those who publish here have to wait for."""
         for node, going in self._going.items():
@@ -190,7 +200,7 @@ class Relay:
         old, going = self._going[node], self._begin(ctx, node)
         for what, bound in old.kept.values():
             if isinstance(what, Parcel):
-                ctx.drop(what, reason)
+                ctx.drop(what, reason if bound is None else AWAITED)
             else:
                 going.add((what, bound))
         self._renewed(ctx, node)
@@ -302,9 +312,9 @@ class Relay:
         """A node is no neighbour any more: what was on its way there, or is incomplete, ends here."""
         self._coming.pop(node, None)
         going = self._going.pop(node, None)
-        for what, _ in going.kept.values() if going else ():
+        for what, bound in going.kept.values() if going else ():
             if isinstance(what, Parcel):
-                ctx.drop(what, "no neighbour any more")
+                ctx.drop(what, "no neighbour any more" if bound is None else AWAITED)
 
     def _wake(self, ctx: Context, after: float) -> None:
         at = ctx.now + nanoseconds(after)

@@ -8,7 +8,8 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from gossamer.core.errors import Closed, NoAnswer
+from gossamer import catalog
+from gossamer.core.errors import Closed, NoAnswer, WishRefused
 from gossamer.core.event import MAX_ATTRIBUTES, NO_ENVELOPE, NO_WISHES, Criteria, Envelope, Value, Wishes
 from gossamer.core.names import channel_id
 from gossamer.core.parcel import Parcel
@@ -130,10 +131,14 @@ class Channel(Outlet):
     async def acknowledged(self, event: Receipt | int, timeout: float | None = None) -> None:
         """Wait until an event published here, by receipt or number, and all before it are acknowledged.
 
-        Every member that keeps up has it then, and on a persistent channel it is on disk. Raises NoAnswer
-        after so many seconds; a template without acknowledgements gives none. Raises DiskFull while the disk
-        that it has to go to is full: the event stays on its way, and is stored once there is room.
+        What that means is the template's: see `Acknowledged` in ``gossamer templates NAME``. Raises
+        WishRefused at once where the template never acknowledges, and NoAnswer after so many seconds. Raises
+        DiskFull while the disk that it has to go to is full: the event stays on its way, and is stored once
+        there is room.
         """
+        if not self._instance.template.acknowledges:
+            able = [name for name, each in catalog.templates().items() if each.acknowledges]
+            raise WishRefused("acknowledged", self.template, able)
         number = event if isinstance(event, int) else event.number
         known, channel = self._host.acknowledged, channel_id(self.name)
         self.flush()
@@ -210,6 +215,7 @@ class Channel(Outlet):
         """Nobody will come back for the durable subscription of a name that a dispatcher keeps."""
         self.refuse("durable")
         await self._host.ask(self.name, ForgetKept(durable))
+        kept.forgotten(self._host, self.name, durable)
 
     def remember(self, name: str, place: int, index: int) -> None:
         """A durable subscription has done everything up to there."""

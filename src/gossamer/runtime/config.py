@@ -11,16 +11,21 @@ from msgspec import Meta
 
 from gossamer import catalog
 from gossamer.core.config import parse, wrong
-from gossamer.core.errors import ConfigError
+from gossamer.core.errors import BadAddress, ConfigError
 from gossamer.core.names import Role
 from gossamer.links.binding import Binding, problems
 from gossamer.overlay.monitor import MonitorSettings
 from gossamer.overlay.requests import RegistrySettings
 from gossamer.runtime.bandwidth import BandwidthSettings
 from gossamer.runtime.discovery import Way
-from gossamer.transports.base import HIGH_WATER
+from gossamer.runtime.reachable import WILDCARDS
+from gossamer.transports.base import HIGH_WATER, host_and_port
 
 Seconds = Annotated[float, Meta(gt=0, le=3600)]
+
+
+ON_ONE_MACHINE = frozenset({"local", "memory"})
+"""Transports whose addresses have no host and port."""
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -149,8 +154,34 @@ def load(path: str | Path) -> NodeConfig:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigError(f"cannot be read: {reason}", file=str(path)) from None
     config = parse(text, NodeConfig, str(path))
+    check_advertised(config, catalog.transports(), text, str(path))
     check_bindings(config, catalog.transports(), text, str(path))
     return config
+
+
+def check_advertised(config: NodeConfig, known: Collection[str], text: str = "", file: str = "") -> None:
+    """Raise ConfigError for an address in ``advertise`` that no other node could use."""
+    for place, address in enumerate(config.advertise):
+        if reason := _unusable(address, known):
+            raise wrong(f"{address!r}: {reason}", ("advertise", place), text, file)
+
+
+def _unusable(address: str, known: Collection[str]) -> str:
+    """Why other nodes cannot connect to an address; empty if they can."""
+    scheme, separator, _ = address.partition("://")
+    if not separator:
+        return "expected scheme://host:port, such as tcp://n1.example.net:7400"
+    if scheme not in known:
+        return f"no transport for {scheme!r}; known: {', '.join(sorted(known))}"
+    if scheme in ON_ONE_MACHINE:
+        return ""
+    try:
+        host, port = host_and_port(address)
+    except BadAddress as error:
+        return error.reason
+    if host in WILDCARDS:
+        return f"at every other machine {host!r} means that machine; name one that others can reach"
+    return "" if port else "port 0 is none that others can connect to"
 
 
 def check_bindings(config: NodeConfig, known: Collection[str], text: str = "", file: str = "") -> None:

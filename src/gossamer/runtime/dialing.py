@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from gossamer.core.context import CONTACTS, NODES, PEERS
 from gossamer.core.errors import GossamerError
 from gossamer.core.names import NANOSECONDS
+from gossamer.core.parcel import Parcel
 from gossamer.core.wire import Item
 from gossamer.links.binding import asked_for
 
@@ -63,6 +64,11 @@ class Dialer:
             return "too much waits for a link"
         waiting.append(item)
         return None
+
+    @property
+    def pending(self) -> int:
+        """Parcels that wait for a link."""
+        return sum(isinstance(item, Parcel) for items in self._waiting.values() for item in items)
 
     def _addresses(self, peer: str) -> tuple[str, ...]:
         containers = self._host.engine.containers

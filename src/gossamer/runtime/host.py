@@ -132,8 +132,8 @@ class Host:
         """What was kept, in this life or an earlier one."""
         return self._values.values.get(key)
 
-    def keep(self, key: str, value: bytes) -> None:
-        """Keep a value; all that is given while the disk is busy costs one sync."""
+    def keep(self, key: str, value: bytes | None) -> None:
+        """Keep a value, or none any more; all that is given while the disk is busy costs one sync."""
         self._writer.write([(key, value)])
 
     def soon(self, key: Hashable, action: Callable[[], object]) -> None:
@@ -247,7 +247,7 @@ class Host:
             case Wake():
                 self._wake(effect)
             case Drop():
-                self.losses.dropped(effect.item, effect.reason)
+                self.losses.dropped(effect)
             case Reply():
                 self._calls.reply(effect)
             case Append() | Read() | Trim() | Retain() | Repair():
@@ -374,8 +374,8 @@ class Host:
 
     @property
     def pending(self) -> int:
-        """Bytes that no network has taken yet."""
-        return self.neighbours.pending
+        """Bytes that no network has taken yet, and parcels that wait for a link."""
+        return self.neighbours.pending + (self.dialer.pending if self.dialer else 0)
 
     async def close(self) -> None:
         """Say goodbye and close every connection, within the drain limit; then nothing of this is left."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gossamer.runtime.subscription import Subscription
 
 log = logging.getLogger("gossamer")
-__all__ = ["NOTHING", "follow", "remember"]
+__all__ = ["NOTHING", "follow", "forgotten", "remember"]
 
 
 def follow(host: Host, channel: str, subscription: Subscription) -> None:
@@ -26,12 +26,25 @@ def follow(host: Host, channel: str, subscription: Subscription) -> None:
             subscription.end(reply.error)
             return
         done, lost = reply.value
+        host.keep(_key(channel, name), b"1")
         subscription.resume(done)
         if lost:
             subscription.missed += lost
+            host.changed()
             log.warning("%r: at least %d parcels for %r were not kept", channel, lost, name)
 
-    host.follow(channel, Keep(subscription.number, name), take)
+    known = host.kept(_key(channel, name)) is not None
+    host.follow(channel, Keep(subscription.number, name, known=known), take)
+
+
+def forgotten(host: Host, channel: str, name: str) -> None:
+    """What comes next under a name is a new subscription."""
+    host.keep(_key(channel, name), None)
+
+
+def _key(channel: str, name: str) -> str:
+    """Under which this node remembers that a dispatcher has kept a subscription for it."""
+    return f"kept/{channel}/{name}"
 
 
 def remember(host: Host, channel: str, name: str, position: Position) -> None:

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from msgspec import Meta
 
+from gossamer.core.effect import Drop
 from gossamer.core.errors import GossamerError
 from gossamer.core.event import Envelope
 from gossamer.core.names import channel_id
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Stamp
-from gossamer.core.wire import Item
+from gossamer.core.trace import EXPIRED
+from gossamer.overlay.relay import AWAITED
 
 if TYPE_CHECKING:
     from gossamer.runtime.host import Host
@@ -32,6 +34,10 @@ REPORT = "gossamer.drops"
 """Attribute of feedback that tells of losses, and of no application's."""
 HARMLESS = frozenset({"seen before", "nobody wants it any more", "subscription closed"})
 """Reasons why nobody misses anything."""
+FINE = HARMLESS | {EXPIRED, AWAITED}
+"""Reasons that are no failure of the hand-over: the event is not wanted (any more), or is here again."""
+MAX_KEPT_BACK = 65_536
+"""Parcels of a channel whose end is remembered until ``drain`` tells it."""
 
 _decode = msgspec.msgpack.Decoder(
     Annotated[
@@ -49,15 +55,45 @@ class Losses:
         self._counts: dict[int, Counter[str]] = {}
         self._untold: dict[tuple[int, str, int], tuple[Stamp, Counter[str]]] = {}
         self._telling: asyncio.TimerHandle | None = None
+        self._kept_back: dict[tuple[int, bool], dict[int, tuple[int, str]]] = {}
+        """Parcels published here that ended here: by channel and whether the network is the reason, by their
+        sequence number, how many events and why."""
 
     def of(self, channel: str) -> dict[str, int]:
         """Events of a channel that were published here, by the reason why they were given up."""
         return dict(self._counts.get(channel_id(channel), {}))
 
-    def dropped(self, item: Item, reason: str) -> None:
+    def dropped(self, drop: Drop) -> None:
         """A parcel or a message ended here."""
+        item = drop.item
         if isinstance(item, Parcel):
-            self.discarded(item, item.stamp.count if item.picks is None else len(item.picks), reason)
+            count = item.stamp.count if item.picks is None else len(item.picks)
+            self.discarded(item, count, drop.reason)
+            own = item.stamp.key == (self._host.engine.node, self._host.engine.incarnation)
+            if own and item.header.answers is None and drop.reason not in FINE:
+                kept_back = self._kept_back.setdefault((item.header.channel, bool(drop.peer)), {})
+                if len(kept_back) < MAX_KEPT_BACK:
+                    kept_back[item.stamp.sequence] = (count, drop.reason)
+
+    def not_handed_over(self, channel: str, repairs: bool) -> dict[str, int]:
+        """Events of a channel that were published here and ended here, by reason; each is told once.
+
+        repairs
+            Whether what the network lost is sent again, so that only what the template gave up counts.
+        """
+        found: dict[int, tuple[int, str]] = {}
+        for network in (True, False):
+            kept_back = self._kept_back.pop((channel_id(channel), network), {})
+            if not (network and repairs):
+                found |= kept_back
+        if not repairs:
+            for parcel in self._host.neighbours.stuck():
+                if parcel.header.channel == channel_id(channel):
+                    found[parcel.stamp.sequence] = (parcel.stamp.count, "link stalled")
+        reasons: Counter[str] = Counter()
+        for count, reason in found.values():
+            reasons[reason] += count
+        return dict(reasons)
 
     def discarded(self, parcel: Parcel, count: int, reason: str) -> None:
         """Some events of a parcel were given up."""

@@ -13,8 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gossamer.core.context import SERVER, UNREAD
+from gossamer.core.effect import Drop
 from gossamer.core.errors import ProtocolError
 from gossamer.core.names import NANOSECONDS, Role, last
+from gossamer.core.parcel import Parcel
 from gossamer.core.wire import MAX_FRAME, Item
 from gossamer.links.binding import Binding, first_fit
 from gossamer.links.selector import Selector, Wish, wish
@@ -200,6 +202,9 @@ class Neighbours:
         if isinstance(error, ProtocolError):
             self.malformed(strand, error)
         self._leave(strand, f" ({error})" if error else "")
+        if error is not None or not strand.parting:  # else it was closed behind all that it was given
+            for parcel in strand.unflushed:
+                self._host.losses.dropped(Drop(parcel, "connection lost", strand.peer))
         for item in strand.unsent():
             if strand.peer in self.links:
                 self._host.send(strand.peer, item)
@@ -230,6 +235,10 @@ class Neighbours:
         for strand in tuple(link.strands):
             self._leave(strand)
             strand.refuse(reason)
+
+    def own(self, parcel: Parcel) -> bool:
+        """Whether events were published on this node."""
+        return parcel.stamp.node == self._engine.node
 
     # what strands pass on
 
@@ -340,6 +349,11 @@ class Neighbours:
         """Bytes that no network has taken yet."""
         strands = (strand for link in self.links.values() for strand in link.strands)
         return sum(each.pending for each in strands if not each.stalled)
+
+    def stuck(self) -> list[Parcel]:
+        """Parcels published here for neighbours that take nothing."""
+        strands = (strand for link in self.links.values() for strand in link.strands)
+        return [parcel for each in strands if each.stalled for parcel in each.published()]
 
     def stop(self) -> None:
         """Open nothing more, and show no signs of life."""

@@ -41,7 +41,7 @@ from gossamer.overlay.monitor import monitor
 from gossamer.overlay.registry import Registry
 from gossamer.runtime.bandwidth import Bandwidth
 from gossamer.runtime.channel import Channel
-from gossamer.runtime.config import Limits, NodeConfig, TrustConfig, check_bindings
+from gossamer.runtime.config import Limits, NodeConfig, TrustConfig, check_advertised, check_bindings
 from gossamer.runtime.dialing import Dialer, Opener
 from gossamer.runtime.directory import NodeDirectory
 from gossamer.runtime.discovery import Discovery, Way
@@ -176,6 +176,7 @@ class Node:
         self._background: list[asyncio.Task[None]] = []
         for address in (*config.listen, *config.connect):
             self._transport(address)
+        check_advertised(config, {*self._kinds, *self._given})
         check_bindings(config, {*self._kinds, *self._given})
         self._tree = Tree(config.tree) if config.tree else None
 
@@ -392,15 +393,15 @@ class Node:
         host = self._host
         if host is None or host.closed:
             return
+        undelivered: NoAnswer | StorageError | None = None
+        try:
+            await self.drain()  # while it may still move to another server
+        except (NoAnswer, StorageError) as error:
+            undelivered = error
         for task in self._background:
             task.cancel()
         if self._discovery is not None:
             await self._discovery.close()
-        undelivered: NoAnswer | StorageError | None = None
-        try:
-            await self.drain()
-        except (NoAnswer, StorageError) as error:
-            undelivered = error
         for listener in self._listeners:
             await listener.close()
         for channel in self._channels.values():

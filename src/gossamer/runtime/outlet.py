@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from gossamer import catalog
 from gossamer.core import wishes as wishing
-from gossamer.core.errors import BadEnvelope, Closed, Full, NoAnswer, StorageError, TooLarge
+from gossamer.core.errors import (
+    BadEnvelope,
+    Closed,
+    Full,
+    NoAnswer,
+    NotHandedOver,
+    StorageError,
+    TooLarge,
+)
 from gossamer.core.event import MAX_PAYLOAD, NO_ENVELOPE, NO_WISHES, Criteria, Envelope, Wishes
 from gossamer.core.names import Role
 from gossamer.core.receipt import Receipt
@@ -248,10 +256,12 @@ class Outlet:
     async def drain(self, timeout: float | None = None) -> None:
         """Wait until another node answers for everything published here: it may be closed without loss.
 
-        What that means is the template's: on a best-effort channel that everything has left this node, on
-        ``reliable`` and ``causal`` that the server has it (a backbone node waits for the other members), on
+        What that means is the template's: on a best-effort channel that a connection has taken everything
+        and did not break before, on ``dispatch`` that the next dispatcher has confirmed it, on ``reliable``
+        and ``causal`` that the server has it (a backbone node waits for the other members), on
         ``total-order`` and ``persistent`` that it is acknowledged. What is to be retained is written down.
-        Raises NoAnswer after so many seconds, and DiskFull while the disk that it has to go to is full.
+        Raises NoAnswer after so many seconds, NotHandedOver if events ended on this node since they were
+        published (each is told once), and DiskFull while the disk that it has to go to is full.
         """
         self.flush()
         try:
@@ -264,6 +274,9 @@ class Outlet:
                     await asyncio.sleep(0.001)
         except TimeoutError:
             raise NoAnswer(f"confirmation that events on {self.name!r} arrived", timeout or 0) from None
+        reasons = self._host.losses.not_handed_over(self.name, self._instance.template.repairs)
+        if reasons:
+            raise NotHandedOver(self.name, reasons)
 
     @property
     def unconfirmed(self) -> bool:

@@ -11,6 +11,7 @@ much would both stop reading what they asked for.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
@@ -73,6 +74,10 @@ class Strand:
         self._backlog: list[bytes] = []
         self._outbox = Outbox()
         """What waits because the network has enough for now."""
+        self._handed = 0
+        """Bytes of items that the connection was given."""
+        self._unflushed: deque[tuple[int, Parcel]] = deque()
+        """Parcels published here that the network may not have taken, by ``_handed`` behind each."""
         self._patience: asyncio.TimerHandle | None = None
         self._greeting: asyncio.TimerHandle | None = None
         self._greet()
@@ -213,6 +218,7 @@ class Strand:
         if self.stalled:
             self.stalled = False
             self._around.congestion(self, "relieved")
+        self._look()
         self._feed()
         if self._outbox:
             return
@@ -246,8 +252,26 @@ class Strand:
 
     @property
     def pending(self) -> int:
-        """Bytes that the network has not taken yet."""
-        return self.connection.pending + self._outbox.bytes
+        """Bytes that the network has not taken yet, or parcels of which that is not known."""
+        self._look()
+        return (self.connection.pending + self._outbox.bytes) or len(self._unflushed)
+
+    def _look(self) -> None:
+        """Forget parcels that the network has taken; of an ending connection that can no longer be seen."""
+        if self._unflushed and not self.connection.ending:
+            taken = self._handed - self.connection.pending
+            while self._unflushed and self._unflushed[0][0] <= taken:
+                self._unflushed.popleft()
+
+    @property
+    def unflushed(self) -> list[Parcel]:
+        """Parcels published on this node that the connection has and the network may not have taken."""
+        return [parcel for _, parcel in self._unflushed]
+
+    def published(self) -> list[Parcel]:
+        """Parcels published on this node that the network has not taken, as far as is known."""
+        waiting = (item for item in self._outbox if isinstance(item, Parcel) and self._around.own(item))
+        return [*self.unflushed, *waiting]
 
     def send(self, item: Item, origin: Strand | None) -> str | None:
         """Send what came from a strand (or from here); why not, if it cannot be sent."""
@@ -256,10 +280,12 @@ class Strand:
             return "too large for the link"
         if self.stalled:
             return "link stalled"
+        if self.connection.ending:
+            return "connection lost"
         if self._outbox or self.connection.pending > HIGH_WATER:
             self._outbox.put(item, length)
         else:
-            self.connection.send_pieces(pieces(item))
+            self._hand(item, length)
         self.has_sent(origin)
         return None
 
@@ -272,12 +298,21 @@ class Strand:
     def _feed(self) -> None:
         """Hand the network some of what waits; it tells when that is gone."""
         while self._outbox and self.connection.pending <= HIGH_WATER:
-            self.connection.send_pieces(pieces(self._outbox.take()))
+            item = self._outbox.take()
+            self._hand(item, size(item))
+
+    def _hand(self, item: Item, length: int) -> None:
+        """Give the connection an item, and remember one that was published here until it has left."""
+        self.connection.send_pieces(pieces(item))
+        self._handed += length
+        if isinstance(item, Parcel) and self.connection.pending and self._around.own(item):
+            self._look()
+            self._unflushed.append((self._handed, item))
 
     def flush(self) -> None:
         """Hand the network all that waits: it is about to be closed."""
         for item in self.unsent():
-            self.connection.send_pieces(pieces(item))
+            self._hand(item, size(item))
 
     def unsent(self) -> list[Item]:
         """What waits here and will not leave by this way; it is no longer this strand's."""

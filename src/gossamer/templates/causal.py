@@ -61,6 +61,8 @@ class Causal(Reliable[S]):
 
     Promises: what reliable promises; and nothing before what it depends on, on the same channel. Who lacks
         what others depend on, and cannot have it any more, begins anew and learns it.
+    Acknowledged: Every member that keeps up has the event, and all before it of the same source, as in
+        reliable; a member may still hold it back for one that it depends on.
     Costs: what reliable costs; in each parcel, for every source heard since the last one that is not implied
         by another, its name and two numbers. A lost parcel delays those that depend on it.
     Needs: what reliable needs.

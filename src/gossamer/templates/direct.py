@@ -38,6 +38,7 @@ class Direct(Template[DirectSettings]):
 
     Promises: at most once, in the order of publishing where the connection keeps one; an event that nobody on
         a node wants never leaves for it; no repair.
+    Acknowledged: Never; publishing is best effort and `acknowledged` is refused.
     Costs: a copy of each event for each node that wants it, all sent by the publisher; a search in the index
         per event if anybody has criteria. Criteria are told to every node that the subscriber's node knows.
     Needs: a link between publisher and subscriber, or an address to open one: what is published

@@ -89,6 +89,8 @@ class Dispatch(Template[DispatchSettings]):
         it, and with advertisements it goes nowhere else either. A subscription that is kept gets what came
         while it was away, once and in order, at whichever dispatcher it comes back. What came while its
         dispatcher was down is told as a gap; two copies that a partition made become one again.
+    Acknowledged: Never; `acknowledged` is refused. What a publisher can wait for is `drain`: the next
+        dispatcher has confirmed the events.
     Costs: a message per hop for each subscription that no other covers; a search in the index per event and
         dispatcher; per hop some ten bytes a parcel, and an acknowledgement for all that came in a tenth of a
         second. With advertisements a message per hop for each of those too, and for what they call down.
@@ -101,6 +103,7 @@ class Dispatch(Template[DispatchSettings]):
     watches = (TREE, SERVER, BELOW, NODES)
     content_based = True
     keeps = True
+    repairs = True
 
     def __init__(self, settings: DispatchSettings) -> None:
         super().__init__(settings)
@@ -221,7 +224,8 @@ class Dispatch(Template[DispatchSettings]):
             return []
 
     def unconfirmed(self, ctx: Context) -> list[str]:
-        return self.relay.unconfirmed
+        own = self.relay.holds(ctx.node)
+        return [*self.relay.unconfirmed, *([ctx.node] if own else ())]
 
     def matching(self, ctx: Context) -> bool:
         here = self._own or self.keeping.boxes
@@ -285,9 +289,11 @@ class Dispatch(Template[DispatchSettings]):
             return  # it has ended before everything of earlier lives was here
         self._kept[number], self._calls[number] = keep.name, call
         if self._client(ctx):
-            self.following.attach(ctx, Followed(keep.name, criteria, number, call, keep.after))
+            followed = Followed(keep.name, criteria, number, call, keep.after, known=keep.known)
+            self.following.attach(ctx, followed)
         else:
-            self.keeping.attach(ctx, keep.name, criteria, Taker(ctx.node, number, "", keep.after))
+            owner = Taker(ctx.node, number, "", keep.after, keep.known)
+            self.keeping.attach(ctx, keep.name, criteria, owner)
         self.table.unsubscribe(criteria, number)
         self.settle(ctx)
 

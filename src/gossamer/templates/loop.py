@@ -11,6 +11,7 @@ class Loop(Template[Settings]):
     """One node only: every subscriber here gets every event, nothing touches a network.
 
     Promises: at most once, in the order of publishing, within one node.
+    Acknowledged: Never; publishing is best effort and `acknowledged` is refused.
     Costs: nothing on the network.
     Needs: nothing.
     """

@@ -49,6 +49,7 @@ class Multicast(Template[S]):
     """Many sources, one tree: parcels leave their origin along the tree in all directions.
 
     Promises: at most once; no order between sources, no repair of what is lost.
+    Acknowledged: Never; publishing is best effort and `acknowledged` is refused.
     Costs: one copy per edge of the group's tree, which joins only nodes that listen or publish; two control
         messages per edge and change of the tree, one per member and refresh.
     Needs: a backbone, or a tree handed over as a container; below it, a server.
@@ -111,6 +112,10 @@ class Multicast(Template[S]):
 
     def obstacle(self, ctx: Context) -> str | None:
         return f"the group of {ctx.channel!r}" if len(self._waiting) >= MAX_WAITING else None
+
+    def unconfirmed(self, ctx: Context) -> list[str]:
+        """This node alone has what waits here; for what has left, no neighbour answers."""
+        return [ctx.node] if any(each.stamp.node == ctx.node for each in self._waiting) else []
 
     def onward(self, ctx: Context, parcel: Parcel, sender: str) -> list[str]:
         return self.hops(ctx, sender)

@@ -51,6 +51,7 @@ class Multiring(Template[MultiringSettings]):
         goes or crashes, as long as no two parts of the group are without a link between them for longer
         than what peers remember, and no more is sent than slow links carry: what every neighbour has
         forgotten before it was asked for is lost. Publishing waits where that would be soon.
+    Acknowledged: Never; publishing is best effort and `acknowledged` is refused.
     Costs: a parcel per peer, and word of it by every other link; a sign of life per neighbour and ``beat``;
         about 4 · q messages per peer and ``survey``.
     Needs: nodes of role peer that can reach each other, and one contact in the group; no server.

@@ -41,6 +41,8 @@ class Persistent(LoggedOrder[S]):
 
     Promises: what total-order promises; what is acknowledged is on the disks of a majority of the seats and
         survives every crash; a new subscriber may have the history before it goes on live.
+    Acknowledged: The event has its place in the order, and place and event are on the disks of a majority of
+        the voters. Members may not have it yet.
     Costs: what total-order costs, every parcel twice on the disk of each seat, and before delivery a sync,
         which the seats do at the same time.
     Needs: what total-order needs, and a state folder on the nodes that may have a seat. A seat stays with its

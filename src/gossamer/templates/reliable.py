@@ -30,9 +30,11 @@ class Reliable(Sourced[S]):
     """Multicast with repair: every member that keeps up gets every event of every source, in its order.
 
     Promises: at most once, gap-free and in order per source, from the moment of joining on, for every member
-        that keeps up; one that does not is dropped and learns it. Acknowledged is what every member has.
-        A source may change its server, or hand everything over to its server and leave. After the last
-        fault everything arrives and is acknowledged within twice ``laggard``.
+        that keeps up; one that does not is dropped and learns it. A source may change its server, or hand
+        everything over to its server and leave. After the last fault everything arrives and is acknowledged
+        within twice ``laggard``.
+    Acknowledged: Every member that keeps up has the event, and all before it of the same source. A member
+        that falls behind for longer than `laggard` is waited for no longer.
     Costs: a window of parcels per source at every node of the tree; an acknowledgement per edge, merged over
         all sources and all members behind it; one request and one copy per parcel lost on an edge.
     Needs: what multicast needs.
@@ -41,6 +43,8 @@ class Reliable(Sourced[S]):
     name = "reliable"
     settings_type = ReliableSettings
     promises = frozenset({AT_MOST_ONCE, GAP_FREE, PROGRESS})
+    repairs = True
+    acknowledges = True
 
     def __init__(self, settings: S) -> None:
         super().__init__(settings)

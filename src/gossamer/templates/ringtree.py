@@ -93,6 +93,7 @@ class RingTree(Template[RingTreeSettings]):
     Promises: at most once; only members of groups that want an event see it; no order, no repair of what is
         lost. When members fail, their neighbours feed those behind them; with many failures at once some are
         missed until the service has mended the list.
+    Acknowledged: Never; publishing is best effort and `acknowledged` is refused.
     Costs: one copy per member, and one per region for its border; a member sends two, up to four while
         neighbours are missing. Two messages per member and heartbeat, about eight for who comes or goes.
     Needs: nodes that reach each other, as on a backbone; below it, a server. For regions, settings that name
@@ -161,6 +162,10 @@ class RingTree(Template[RingTreeSettings]):
     def ready(self, ctx: Context) -> bool:
         """Whether parcels that begin here can leave."""
         return self.member.ready if on_backbone(ctx) else ctx.server in self.interests.said
+
+    def unconfirmed(self, ctx: Context) -> list[str]:
+        """This node alone has what waits here; for what has left, no neighbour answers."""
+        return [ctx.node] if any(each.stamp.node == ctx.node for each in self._waiting) else []
 
     def onward(self, ctx: Context, parcel: Parcel, sender: str) -> list[str]:
         return self.hops(ctx, parcel, sender, but=sender)

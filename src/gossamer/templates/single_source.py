@@ -34,6 +34,7 @@ class SingleSource(Multicast[MulticastSettings]):
     """One source per channel: the tree's root moves from the rendezvous node to the source's node.
 
     Promises: at most once, and the least latency that a tree over the members allows; no repair.
+    Acknowledged: Never; publishing is best effort and `acknowledged` is refused.
     Costs: what multicast costs; events travel down the tree only, and never by way of the rendezvous node.
     Needs: what multicast needs, and that only one node publishes; what others publish is dropped and counted.
     """

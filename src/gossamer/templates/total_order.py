@@ -56,8 +56,9 @@ class TotalOrder(Reliable[S]):
     seats has written it down and has the parcel, so that whoever takes over from a sequencer that died goes
     on from the same order, and a sequencer that was cut off tells nothing new.
 
-    Promises: at most once, gap-free per source, and the same order for all members. Acknowledged is what has
-        its place: a majority of the seats has written the place down and has the event.
+    Promises: at most once, gap-free per source, and the same order for all members.
+    Acknowledged: The event has its place in the order: a majority of the voters has written the place down
+        and has the event. Members may not have it yet.
     Costs: what reliable costs; per parcel a place in the order, many places to a message; a round trip from
         the sequencer to the nearest majority of the seats before delivery; a few messages per second between
         the seats. Windows hold parcels until everybody has delivered them.

@@ -62,6 +62,11 @@ class Connection(ABC):
     def pending(self) -> int:
         """Bytes accepted by ``send`` that the network has not taken yet."""
 
+    @property
+    def ending(self) -> bool:
+        """Whether it takes nothing more, because it was closed or aborted, or is about to be lost."""
+        return False
+
     @abstractmethod
     def send(self, frame: bytes) -> None:
         """Take a frame; after the connection is lost, do nothing."""

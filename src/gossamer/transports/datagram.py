@@ -52,6 +52,10 @@ class DatagramConnection(Connection):
         """Counted for the whole socket, since one buffer serves all its connections."""
         return self._shared.pending if self.open else 0
 
+    @property
+    def ending(self) -> bool:
+        return not self.open
+
     def send(self, frame: bytes) -> None:
         check_size(frame)
         if self.open:

@@ -28,6 +28,10 @@ class LocalConnection(Connection):
     def pending(self) -> int:
         return self.other._size
 
+    @property
+    def ending(self) -> bool:
+        return self._closed
+
     def send(self, frame: bytes) -> None:
         if len(frame) > self.max_frame:
             raise ValueError(f"frame of {len(frame)} bytes, limit {self.max_frame}")

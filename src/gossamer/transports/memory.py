@@ -61,6 +61,10 @@ class MemoryConnection(Connection):
     def pending(self) -> int:
         return self._pending
 
+    @property
+    def ending(self) -> bool:
+        return self._closing or self._over
+
     def send(self, frame: bytes) -> None:
         self.send_pieces((frame,))
 
@@ -68,7 +72,7 @@ class MemoryConnection(Connection):
         size = sum(map(len, pieces))
         if size > self.max_frame:
             raise ValueError(f"frame of {size} bytes, limit {self.max_frame}")
-        if not self._closing and not self._over:
+        if not self.ending:
             self._waiting.extend(map(memoryview, pieces))
             self._pending += size
             if self._pending == size:

@@ -146,22 +146,22 @@ class StreamConnection(Connection, asyncio.BufferedProtocol):
     def send(self, frame: bytes) -> None:
         if len(frame) > self.max_frame:
             raise ValueError(f"frame of {len(frame)} bytes, limit {self.max_frame}")
-        if not self._ending:
+        if not self.ending:
             self._transport.write(frame)
 
     def send_pieces(self, pieces: Sequence[bytes | memoryview]) -> None:
         size = sum(map(len, pieces))
         if size > self.max_frame:
             raise ValueError(f"frame of {size} bytes, limit {self.max_frame}")
-        if not self._ending:
+        if not self.ending:
             self._transport.writelines(pieces)
 
     def pause(self) -> None:
-        if not self._ending:
+        if not self.ending:
             self._transport.pause_reading()
 
     def resume(self) -> None:
-        if not self._ending:
+        if not self.ending:
             self._transport.resume_reading()
 
     async def close(self) -> None:
@@ -170,7 +170,7 @@ class StreamConnection(Connection, asyncio.BufferedProtocol):
         To close a socket with bytes unread resets it, and the system then throws away what it had not
         sent yet.
         """
-        if not self._ending:
+        if not self.ending:
             self._transport.resume_reading()
             self._closing = True
             self._end_output()
@@ -191,7 +191,7 @@ class StreamConnection(Connection, asyncio.BufferedProtocol):
             self._transport.abort()
 
     @property
-    def _ending(self) -> bool:
+    def ending(self) -> bool:
         return self._closing or self._transport.is_closing()
 
 

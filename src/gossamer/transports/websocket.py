@@ -124,6 +124,10 @@ class WebsocketConnection(Connection):
     def pending(self) -> int:
         return 0 if self._gone.done() else self._socket.transport.get_write_buffer_size()
 
+    @property
+    def ending(self) -> bool:
+        return self._closing or self._socket.transport.is_closing()
+
     def send(self, frame: bytes) -> None:
         if len(frame) > self.max_frame:
             raise ValueError(f"frame of {len(frame)} bytes, limit {self.max_frame}")
