@@ -201,3 +201,14 @@ def test_a_source_without_a_name_stops_nobody(template: str) -> None:
     node.publish()
     node.wait(30)
     assert node.delivered > before or template in BELIEVING  # one node of two makes no majority
+
+
+@pytest.mark.parametrize("template", ["multicast", "single-source", "direct", "multiring", "ringtree"])
+def test_one_parcel_of_a_stranger_silences_no_source(template: str) -> None:
+    node, life = Node(template), START // 1_000_000
+    node.hear("a", parcel("a", 1, channel="news", incarnation=life))
+    node.hear("stranger", parcel("a", 2**62, channel="news", incarnation=life))
+    dropped = node.engine.drops["seen before"]
+    for number in range(2, 12):
+        node.hear("a", parcel("a", number, channel="news", incarnation=life))
+    assert node.engine.drops["seen before"] == dropped

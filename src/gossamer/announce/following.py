@@ -8,7 +8,7 @@ MOST_OPEN = 1024
 """Versions of one thread that are waited for; of more the oldest are given up."""
 
 Gap = tuple[int, int]
-"""First and last version of a run that is missing: a packet may tell of any version, so runs are not listed."""
+"""First and last version of a run that is missing. A packet may tell of any version: no run is listed."""
 
 RECENT = 16
 """Versions before the first one told of that may still be on their way, and are taken if they come."""
