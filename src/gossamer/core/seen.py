@@ -1,7 +1,8 @@
 """Recognises parcels and answers that have been seen, in bounded memory.
 
-A number comes from outside and may be invented. A number far above those of its source therefore opens a window
-of its own and leaves the window of the source in force: no number makes a source count as seen for ever.
+A number comes from outside and may be invented. A number far above those of its source therefore opens a
+window of its own and leaves the window of the source in force: no number makes a source count as seen for
+ever.
 """
 
 from __future__ import annotations
@@ -40,28 +41,28 @@ class _Source:
         for each in self.windows:
             if number in each.recent or each.low <= number <= each.high - window:
                 return True
-        for low, high in self.closed:
-            if low <= number <= high:
-                return True
-        return False
+        return bool(self.closed) and any(low <= number <= high for low, high in self.closed)
 
     def add(self, number: int, window: int) -> bool:
         if self.has(number, window):
             return False
-        for place, each in enumerate(self.windows):
-            if each.high - window < number <= each.high + max(1, window // REACH):
-                break
-        else:
-            self._open(number)
-            return True
-        if place:
-            self.windows.insert(0, self.windows.pop(place))
+        reach = max(1, window // REACH)
+        for each in self.windows:
+            if each.high - window < number <= each.high + reach:
+                self._take(each, number, window)
+                return True
+        self._open(number)
+        return True
+
+    def _take(self, each: _Window, number: int, window: int) -> None:
+        if each is not self.windows[0]:
+            self.windows.remove(each)
+            self.windows.insert(0, each)
         each.recent.add(number)
         each.count += 1
         each.low, each.high = min(each.low, number), max(each.high, number)
         if len(each.recent) > 2 * window:
             each.recent = {kept for kept in each.recent if kept > each.high - window}
-        return True
 
     def _open(self, number: int) -> None:
         if len(self.windows) == WINDOWS:
