@@ -75,7 +75,7 @@ class Offer(Message, frozen=True):
     """These messages I passed to you; which did not arrive?"""
 
     round: Number
-    versions: Annotated[tuple[tuple[Name, Number, Number], ...], Meta(max_length=AT_ONCE)]
+    versions: Annotated[tuple[tuple[Name, Life, Number], ...], Meta(max_length=AT_ONCE)]
 
 
 class Wanted(Message, frozen=True):

@@ -9,8 +9,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from gossamer.core.control import Message
+from gossamer.core.control import Instant, Life, Message
 from gossamer.core.names import MAX_NODE_NAME
+from gossamer.core.parcel import MAX_EVENTS
 from gossamer.filters.identity import MAX_IDENTITY
 
 MAX_NAME = 200
@@ -24,9 +25,9 @@ Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Node = Annotated[str, Meta(min_length=1, max_length=MAX_NODE_NAME)]
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
 Identity = Annotated[bytes, Meta(max_length=MAX_IDENTITY)]
-Position = tuple[Annotated[int, Meta(ge=-1)], Annotated[int, Meta(ge=-1)]]
+Position = tuple[Annotated[int, Meta(ge=-1, le=2**63 - 1)], Annotated[int, Meta(ge=-1, le=MAX_EVENTS)]]
 """A place, and the index of the last event there that is done."""
-Marks = Annotated[tuple[tuple[Node, Number, Number], ...], Meta(max_length=MAX_MARKS)]
+Marks = Annotated[tuple[tuple[Node, Life, Number], ...], Meta(max_length=MAX_MARKS)]
 """Per source and life of it the last parcel that was kept."""
 
 
@@ -78,7 +79,7 @@ class Claim(Message, frozen=True):
     name: Name
     node: Node
     serial: Number
-    since: Number
+    since: Instant
 
 
 class Outrun(Message, frozen=True):
@@ -93,7 +94,7 @@ class Settled(Message, frozen=True):
 
     name: Name
     serial: Number
-    since: Number = 0
+    since: Instant = 0
 
 
 class More(Message, frozen=True):
@@ -122,7 +123,7 @@ class Filled(Message, frozen=True):
     marks: Marks = ()
 
 
-Hosted = tuple[Name, Number]
+Hosted = tuple[Name, Instant]
 """A name, and the instant when its subscriber came there."""
 
 
