@@ -25,7 +25,9 @@ Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Node = Annotated[str, Meta(min_length=1, max_length=MAX_NODE_NAME)]
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
 Identity = Annotated[bytes, Meta(max_length=MAX_IDENTITY)]
-Position = tuple[Annotated[int, Meta(ge=-1, le=2**63 - 1)], Annotated[int, Meta(ge=-1, le=MAX_EVENTS)]]
+Place = Annotated[int, Meta(ge=0, le=2**62)]
+"""A place in a box: half of all numbers, so that a box that begins at the greatest can still go on."""
+Position = tuple[Annotated[int, Meta(ge=-1, le=2**62)], Annotated[int, Meta(ge=-1, le=MAX_EVENTS)]]
 """A place, and the index of the last event there that is done."""
 Marks = Annotated[tuple[tuple[Node, Life, Number], ...], Meta(max_length=MAX_MARKS)]
 """Per source and life of it the last parcel that was kept."""
@@ -37,7 +39,7 @@ class Attach(Message, frozen=True):
     name: Name
     serial: Number
     identity: Identity
-    after: Number
+    after: Place
 
 
 class Detach(Message, frozen=True):
@@ -102,7 +104,7 @@ class More(Message, frozen=True):
 
     node: Node
     serial: Number
-    upto: Number
+    upto: Place
 
 
 class Filled(Message, frozen=True):
@@ -116,7 +118,7 @@ class Filled(Message, frozen=True):
 
     node: Node
     serial: Number
-    next: Number = 0
+    next: Place = 0
     count: Number = 0
     done: Position = (-1, -1)
     lost: Number = 0
