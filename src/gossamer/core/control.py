@@ -26,6 +26,10 @@ Instant = Annotated[int, Meta(ge=0, le=_LARGEST, extra={"nanoseconds": 1})]
 """Nanoseconds since 1970, or a number that is counted on from there."""
 Life = Annotated[int, Meta(ge=0, le=_LARGEST, extra={"nanoseconds": 1_000_000})]
 """The incarnation of a node: milliseconds since 1970 when it began."""
+MOST = 2**31 - 1
+"""More of anything than a node says in one life: one a second takes 68 years."""
+Counter = Annotated[int, Meta(ge=0, le=MOST)]
+"""Counts what a node says within one life or epoch; a node that reaches ``MOST`` begins a new one."""
 LINK_CHANNEL = 0
 """Control on this channel is about the link itself and never reaches a template."""
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from gossamer.core.control import Instant, Life, Message
+from gossamer.core.control import Counter, Instant, Life, Message
 from gossamer.core.names import MAX_ADDRESS, MAX_NODE_NAME
 
 MAX_ASKED = 64
@@ -56,7 +56,7 @@ class Acks(Message, frozen=True):
     """
 
     epoch: Instant
-    counter: Number
+    counter: Counter
     positions: Annotated[tuple[Position, ...], Meta(max_length=MAX_STREAMS)]
 
 
