@@ -156,7 +156,7 @@ class Roster:
         }
 
     def _room(self) -> bool:
-        """Whether another name may be remembered; nodes that do not live make room, the longest dead first."""
+        """Whether another name may be remembered; dead nodes make room, the longest dead first."""
         if len(self._heard) >= KNOWN:
             gone = sorted((heard, name) for name, heard in self._heard.items() if name not in self.live)
             for _, name in gone[: max(1, len(gone) // 2)]:
