@@ -167,7 +167,7 @@ def test_repetition_covers_the_time_that_a_join_takes_and_less_does_not() -> Non
         air.at(30, lambda on=on, found=found: on.announce(found["a"], b"rain"))
         air.run(60)
         assert payloads(listener) == heard
-        assert [each.versions for each in listener.missed] == ([] if heard else [(1,)])
+        assert [each.gaps for each in listener.missed] == ([] if heard else [((1, 1),)])
 
 
 def test_what_was_announced_before_anybody_wanted_it_is_not_missed() -> None:

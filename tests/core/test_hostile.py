@@ -28,6 +28,7 @@ from gossamer.overlay.groupwords import TreeUpdate
 from gossamer.overlay.items import Item
 from gossamer.overlay.monitor import MonitorSettings, monitor
 from gossamer.overlay.registry import Registry
+from gossamer.overlay.replay import HistoryWish, Replayed
 from gossamer.overlay.streamwords import Gone, Have, Missing
 from gossamer.testing.fake import parcel
 from gossamer.testing.hostile import Stranger
@@ -201,3 +202,34 @@ def test_a_source_without_a_name_stops_nobody(template: str) -> None:
     node.publish()
     node.wait(30)
     assert node.delivered > before or template in BELIEVING  # one node of two makes no majority
+
+
+@pytest.mark.parametrize("template", ["multicast", "single-source", "direct", "multiring", "ringtree"])
+def test_one_parcel_of_a_stranger_silences_no_source(template: str) -> None:
+    node, life = Node(template), START // 1_000_000
+    node.hear("a", parcel("a", 1, channel="news", incarnation=life))
+    node.hear("stranger", parcel("a", 2**62, channel="news", incarnation=life))
+    dropped = node.engine.drops["seen before"]
+    for number in range(2, 12):
+        node.hear("a", parcel("a", number, channel="news", incarnation=life))
+    assert node.engine.drops["seen before"] == dropped
+
+
+@pytest.mark.parametrize(
+    ("sender", "following", "end", "taken"),
+    [
+        ("stranger", 0, 0, False),  # no server of this client
+        ("s", 2**62, 2**62, False),  # further than an answer reaches
+        ("s", 3, 2**62, True),
+    ],
+)
+def test_an_answer_about_history_is_believed_from_the_server_and_within_its_reach(
+    sender: str, following: int, end: int, taken: bool
+) -> None:
+    node = Node("persistent", Role.CLIENT)
+    node.do(node.engine.set(node.now, SERVER, "s"))
+    template: Any = node.engine.instance("news").template
+    node.do(node.engine.call(node.now, "news", 7, HistoryWish(1, 0)))
+    node.hear(sender, Control(channel_id("news"), Replayed("m", "a", 1, 0, 0, (), following, end)))
+    assert template.wishes[1].next == (following if taken else 0)
+    assert not template.wishes[1].done

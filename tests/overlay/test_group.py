@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+import pytest
+
 from gossamer.core.context import LINKS, NODES
+from gossamer.core.control import MOST
 from gossamer.core.effect import Send, Wake
 from gossamer.core.names import channel_id, nanoseconds
 from gossamer.overlay.group import Group, GroupTimes
@@ -105,3 +109,28 @@ def test_a_timer_that_fires_a_little_early_ages_members_once() -> None:
     group.timer(ctx, "refresh")
     dues = [each.at for each in ctx.effects if isinstance(each, Wake) and each.name == "refresh"]
     assert dues == [nanoseconds(90.2)]
+
+
+def test_a_counter_at_its_end_is_followed_by_a_new_epoch() -> None:
+    """A neighbour may invent a tree with the greatest counter there is."""
+    here = ranking(channel_id(CHANNEL), ("b1", "b2", "b3"), 3)[0]
+    others = sorted({"b1", "b2", "b3"} - {here})
+    ctx = FakeContext(here, containers={NODES: alive("b1", "b2", "b3"), LINKS: {}})
+    group = Group(GroupTimes(), lambda ctx: None)
+    group.want(ctx, listens=True, publishes=False)
+    group.timer(ctx, "merge")
+    epoch = group.version[0] + 1000
+    group.update(ctx, TreeUpdate(epoch, MOST, (here, others[0]), (0, 0), (1, 1)), others[0])
+    assert group.version == (epoch, MOST)
+    ctx.clear()
+    group.join(ctx, Join(1, 0, ((others[1], LISTENS),)), others[1])
+    group.timer(ctx, "merge")
+    assert group.version == (epoch + 1, 1)
+    for update in (each for _, each in ctx.sent() if isinstance(each, TreeUpdate)):
+        msgspec.msgpack.decode(msgspec.msgpack.encode(update), type=TreeUpdate)
+
+
+def test_a_counter_beyond_its_end_is_no_message() -> None:
+    far = msgspec.msgpack.encode(TreeUpdate(1, MOST + 1, ("b1",), (0,), (1,)))
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.msgpack.decode(far, type=TreeUpdate)

@@ -8,12 +8,13 @@ import msgspec
 import pytest
 
 from gossamer.core.context import CONTACTS, LINKS, NODES, ROUTES, TREE
+from gossamer.core.control import MOST
 from gossamer.core.errors import ProtocolError
 from gossamer.core.names import NANOSECONDS, Role
 from gossamer.overlay.linkstate import Linkstate
 from gossamer.overlay.linkwords import Introduction, LinkstateSettings, Offer, Person, State, Wanted
-from gossamer.overlay.plan import decode_plan, encode_age, encode_plan
-from gossamer.overlay.roster import Roster
+from gossamer.overlay.plan import MAX_NODES, decode_plan, encode_age, encode_plan
+from gossamer.overlay.roster import KNOWN, Roster
 from gossamer.simulator import rules
 from gossamer.testing.fake import FakeContext
 
@@ -354,3 +355,51 @@ def test_a_client_says_nothing_and_answers_nothing() -> None:
     template.offered(ctx, Offer(1, (("a", 1, 1),)), "a")
     assert ctx.effects == []
     assert ctx.container(NODES) is None
+
+
+def test_a_node_outdoes_a_state_that_was_invented_in_its_name() -> None:
+    """Its neighbour shows it the state that it cannot replace; the node publishes a newer one."""
+    here, ctx = opened("b")
+    origin, away = opened("a")
+    here.hear(ctx, state("a", "ab", counter=MOST, incarnation=5000), "eve")
+    ctx.clear()
+    origin.on_timer(away, "publish")
+    origin._publish(away)
+    last = origin._states["a"]
+    here.hear(ctx, last, "a")
+    ((_, shown),) = [each for each in ctx.sent() if isinstance(each[1], State)]
+    assert isinstance(shown, State)
+    assert shown.counter == MOST
+    origin.hear(away, shown, "b")
+    assert "publish" in away.woken()
+    origin._turn(away)
+    here.hear(ctx, origin._states["a"], "a")
+    assert here._states["a"].version == (5001, 1)
+    away.clear()
+    origin.hear(away, shown, "b")
+    assert away.sent() == [], "it is outdone already"
+
+
+def test_a_message_that_is_a_little_late_is_answered_by_nothing() -> None:
+    template, ctx = opened("b")
+    template.hear(ctx, state("a", "ab", counter=9), "a")
+    ctx.clear()
+    template.hear(ctx, state("a", "ab", counter=3), "a")
+    assert ctx.sent() == []
+
+
+def test_invented_origins_and_names_are_bounded() -> None:
+    template, ctx = opened("b")
+    template.hear(ctx, state("a", "ab"), "a")
+    for number in range(2 * MAX_NODES + 100):
+        name = f"x{number}"
+        plan = encode_plan(["a", "b", name], [("a", "b"), ("b", name)])
+        said = State(name, 1, 1, 30, (), plan, bytes(3), b"", ((f"y{number}", 0),))
+        template.hear(ctx, said, "eve")
+        ctx.clear()
+    roster = template.roster
+    assert len(template._states) <= MAX_NODES
+    assert max(len(roster._heard), len(roster._silent), len(roster._addresses)) <= KNOWN
+    assert "a" in roster.live
+    template.hear(ctx, state("a", "ab", counter=2), "a")
+    assert template._states["a"].counter == 2

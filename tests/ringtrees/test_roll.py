@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.ringtrees.roll import MAX_GONE, Roll
+from gossamer.ringtrees.roll import MAX_GONE, MAX_SLOTS, Roll
 from gossamer.ringtrees.words import Seat
 
 
@@ -146,3 +148,19 @@ def fitting(known: dict[str, Seat]) -> None:
             assert known[seat.right].left_child == seat.left_of_right
         if seat.left:
             assert known[seat.left].right_child == seat.right_of_left
+
+
+def test_a_claim_far_away_costs_little_and_the_slots_before_it_are_taken_one_by_one() -> None:
+    roll = Roll(1)
+    tracemalloc.start()
+    try:
+        assert roll.claim("far", MAX_SLOTS - 1)
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    finally:
+        tracemalloc.stop()
+    assert [roll.join(f"n{number}") for number in range(5)] == [0, 1, 2, 3, 4]
+    roll.remove("n1", failed=False)
+    assert roll.join("again") == 1
+    roll.remove("far", failed=False)
+    assert [roll.join(f"m{number}") for number in range(3)] == [5, 6, 7]
+    assert roll.open == ()

@@ -19,7 +19,7 @@ import msgspec
 from gossamer.announce import configuration, index
 from gossamer.announce.assembly import Announcement, Assembler
 from gossamer.announce.book import Book, Route
-from gossamer.announce.following import Progress
+from gossamer.announce.following import Gap, Progress
 from gossamer.announce.header import Code, decode
 from gossamer.announce.identity import Thread
 from gossamer.announce.interest import Reporter
@@ -59,10 +59,19 @@ class Heard(msgspec.Struct, frozen=True):
 
 
 class Missed(msgspec.Struct, frozen=True):
-    """An effect: these versions of a wanted thread have not come, and are waited for no longer."""
+    """An effect: these versions of a wanted thread have not come, and are waited for no longer.
+
+    gaps
+        The first and the last version of each run.
+    """
 
     thread: Thread
-    versions: tuple[int, ...]
+    gaps: tuple[Gap, ...]
+
+    @property
+    def count(self) -> int:
+        """How many versions are missing."""
+        return sum(last - first + 1 for first, last in self.gaps)
 
 
 Effect = Join | Leave | Heard | Missed | Packet
@@ -268,9 +277,9 @@ class Follower:
         if not progress.complete and thread not in self._fetches:
             self._fetch(now, thread, self.book.channel(thread))
 
-    def _missed(self, thread: Thread, versions: list[int]) -> None:
-        if versions:
-            self._effects.append(Missed(thread, tuple(versions)))
+    def _missed(self, thread: Thread, gaps: list[Gap]) -> None:
+        if gaps:
+            self._effects.append(Missed(thread, tuple(gaps)))
 
     # what to follow
 

@@ -7,6 +7,9 @@ from collections import deque
 MOST_OPEN = 1024
 """Versions of one thread that are waited for; of more the oldest are given up."""
 
+Gap = tuple[int, int]
+"""First and last version of a run that is missing. A packet may tell of any version: no run is listed."""
+
 RECENT = 16
 """Versions before the first one told of that may still be on their way, and are taken if they come."""
 
@@ -27,8 +30,8 @@ class Progress:
         self._waits: deque[tuple[int, int]] = deque()  # until when, for which versions and those before
         self._quiet = 0  # versions up to here may have been announced before anybody listened here
 
-    def told(self, version: int, until: int) -> list[int]:
-        """There is such a version, wait for it until then; versions given up because too many are open."""
+    def told(self, version: int, until: int) -> list[Gap]:
+        """There is such a version, wait for it until then; gaps given up because too many are open."""
         if self.latest is None:
             self._floor, self._quiet = max(0, version - RECENT), version
         elif version <= self.latest:
@@ -58,22 +61,25 @@ class Progress:
             self._waits.popleft()
         return self._waits[0][0] if self._waits else None
 
-    def expire(self, now: int) -> list[int]:
+    def expire(self, now: int) -> list[Gap]:
         """Give up what has been waited for long enough.
 
-        Those that are missing, unless they may have been announced before anybody listened here.
+        The gaps, without versions that may have been announced before this node listened.
         """
-        missing: list[int] = []
+        missing: list[Gap] = []
         while self._waits and self._waits[0][0] <= now:
             missing += self._give_up(self._waits.popleft()[1])
         return missing
 
-    def _give_up(self, floor: int) -> list[int]:
-        missing = [
-            version
-            for version in range(self._floor + 1, floor + 1)
-            if version not in self._had and version > self._quiet
-        ]
+    def _give_up(self, floor: int) -> list[Gap]:
+        missing: list[Gap] = []
+        first = max(self._floor, self._quiet) + 1
+        for version in sorted(each for each in self._had if first <= each <= floor):
+            if first < version:
+                missing.append((first, version - 1))
+            first = version + 1
+        if first <= floor:
+            missing.append((first, floor))
         self._floor = max(self._floor, floor)
         self._had = {version for version in self._had if version > self._floor}
         while self._floor + 1 in self._had:

@@ -2,19 +2,19 @@
 
 A template defines its own as frozen structs (``class Join(Message, frozen=True): ...``); the class name
 is the tag on the wire. Every list, text and mapping in a message has a stated ``max_length``: limits hold
-before memory is taken. A field that counts instants is an ``Instant`` or a ``Life``: a message with one more
-than a day ahead of this node's clock is refused before any handler sees it, since later honest numbers would
-have to be greater still.
+before memory is taken. A field that counts instants is an ``Instant`` or a ``Life``, also within tuples and
+nested structs: a message with one more than a day ahead of this node's clock is refused before any handler
+sees it, since later honest numbers would have to be greater still.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Annotated, Any, TypeVar
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, inspect
 
 from gossamer.core.errors import ProtocolError
 from gossamer.core.names import NANOSECONDS
@@ -26,6 +26,10 @@ Instant = Annotated[int, Meta(ge=0, le=_LARGEST, extra={"nanoseconds": 1})]
 """Nanoseconds since 1970, or a number that is counted on from there."""
 Life = Annotated[int, Meta(ge=0, le=_LARGEST, extra={"nanoseconds": 1_000_000})]
 """The incarnation of a node: milliseconds since 1970 when it began."""
+MOST = 2**31 - 1
+"""More of anything than a node says in one life: one a second takes 68 years."""
+Counter = Annotated[int, Meta(ge=0, le=MOST)]
+"""Counts what a node says within one life or epoch; a node that reaches ``MOST`` begins a new one."""
 LINK_CHANNEL = 0
 """Control on this channel is about the link itself and never reaches a template."""
 
@@ -34,22 +38,98 @@ class Message(msgspec.Struct, frozen=True, array_like=True, tag=True, forbid_unk
     """Base of all control messages."""
 
 
-@cache
-def _instants(kind: type[Message]) -> tuple[tuple[str, int], ...]:
-    """Fields of a message that count instants, each with its unit."""
-    found = []
-    for field in msgspec.inspect.type_info(kind).fields:  # type: ignore[attr-defined]
-        if isinstance(field.type, msgspec.inspect.Metadata) and "nanoseconds" in (field.type.extra or {}):
-            found.append((field.name, field.type.extra["nanoseconds"]))  # type: ignore[index]
-    return tuple(found)
+Check = Callable[[Any, int], None]
+"""Raises ProtocolError if a value counts from an instant that is later than the given one."""
 
 
-def check_instants(message: Message, now: int) -> None:
+def check_instants(message: msgspec.Struct, now: int) -> None:
     """Raise ProtocolError if a message counts from an instant that no clock can show yet."""
-    for name, unit in _instants(type(message)):
-        value = getattr(message, name)
-        if value * unit > now + AHEAD:
-            raise ProtocolError(f"message.{name}", value, f"at most {(now + AHEAD) // unit}, a day ahead")
+    check = _check_of(type(message))
+    if check is not None:
+        check(message, now + AHEAD)
+
+
+@cache
+def _check_of(kind: type[msgspec.Struct]) -> Check | None:
+    """What to look at in a message of a type; None if nothing in it counts instants."""
+    return _check(inspect.type_info(kind), "message")
+
+
+def _check(kind: inspect.Type, path: str) -> Check | None:
+    match kind:
+        case inspect.Metadata():
+            unit = (kind.extra or {}).get("nanoseconds")
+            return _check(kind.type, path) if unit is None else _instant(unit, path)
+        case inspect.StructType():
+            fields = [(each.name, _check(each.type, f"{path}.{each.name}")) for each in kind.fields]
+            return _struct([(name, check) for name, check in fields if check is not None])
+        case inspect.TupleType():
+            items = [(at, _check(each, f"{path}[{at}]")) for at, each in enumerate(kind.item_types)]
+            return _tuple([(at, check) for at, check in items if check is not None])
+        case inspect.VarTupleType() | inspect.ListType():
+            return _each(_check(kind.item_type, f"{path}[]"))
+        case inspect.UnionType():
+            return _union(kind.types, path)
+        case _:
+            return None
+
+
+def _instant(unit: int, path: str) -> Check:
+    def check(value: int, latest: int) -> None:
+        if value * unit > latest:
+            raise ProtocolError(path, value, f"at most {latest // unit}, a day ahead")
+
+    return check
+
+
+def _struct(fields: list[tuple[str, Check]]) -> Check | None:
+    def check(value: Any, latest: int) -> None:
+        for name, each in fields:
+            each(getattr(value, name), latest)
+
+    return check if fields else None
+
+
+def _tuple(items: list[tuple[int, Check]]) -> Check | None:
+    def check(value: Any, latest: int) -> None:
+        for at, each in items:
+            each(value[at], latest)
+
+    return check if items else None
+
+
+def _each(item: Check | None) -> Check | None:
+    if item is None:
+        return None
+
+    def check(value: Any, latest: int) -> None:
+        for each in value:
+            item(each, latest)
+
+    return check
+
+
+def _union(kinds: Iterable[inspect.Type], path: str) -> Check | None:
+    """Structs are told apart by their class; of anything else a union has at most one kind."""
+    structs: dict[type, Check] = {}
+    others: list[Check] = []
+    for kind in kinds:
+        found = _check(kind, path)
+        if found is not None and isinstance(kind, inspect.StructType):
+            structs[kind.cls] = found
+        elif found is not None:
+            others.append(found)
+
+    def check(value: Any, latest: int) -> None:
+        if isinstance(value, msgspec.Struct):
+            of_kind = structs.get(type(value))
+            if of_kind is not None:
+                of_kind(value, latest)
+        elif value is not None:
+            for each in others:
+                each(value, latest)
+
+    return check if structs or others else None
 
 
 class Control:

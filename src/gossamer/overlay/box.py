@@ -61,8 +61,8 @@ class Taker:
             self.flying.append(self.sent)
 
     def land(self, upto: int) -> None:
-        """Everything up to a place has arrived."""
-        self.got = max(self.got, upto)
+        """Everything up to a place has arrived; nothing beyond what was sent can have."""
+        self.got = max(self.got, min(upto, self.sent))
         while self.flying and self.flying[0] <= upto:
             self.flying.popleft()
 
@@ -105,6 +105,8 @@ class Box:
         """Parcels that were given up before the subscriber had them, at least: there were too many, the
         dispatcher was down when they came, or nothing was left of what was kept."""
         self.owner: Taker | None = None
+        self.hop: str | None = None
+        """The neighbour on the way to the last owner; empty if it was here, None if no owner is known."""
         self.heir: Heir | None = None
         self.since = now
         """When the owner left."""
@@ -152,7 +154,9 @@ class Box:
         """All that was kept elsewhere is here; what came meanwhile and was not among it follows."""
         self.claim = self.tries = 0
         self.next, self.lost = max(self.next, following), self.lost + lost
-        self.finish(max(done, self.done))
+        known = [each for each in (self.done, done) if each[0] < self.next]
+        self.done = NOTHING
+        self.finish(max(known, default=NOTHING))
         for node, incarnation, sequence in marks:
             self._mark((node, incarnation), sequence)
         late, self.late = self.late, []

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from gossamer.core.control import Life, Message
+from gossamer.core.control import Instant, Life, Message
 from gossamer.core.names import MAX_ADDRESS, MAX_NODE_NAME, last
 from gossamer.core.wire import MAX_FRAME
 
@@ -21,12 +21,12 @@ MAX_FETCHED = 16
 Name = Annotated[str, Meta(max_length=MAX_NODE_NAME)]
 Address = Annotated[str, Meta(max_length=MAX_ADDRESS)]
 Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Seat = tuple[Name, Number]
+Seat = tuple[Name, Life]
 """A node and its life: whoever begins a new life has forgotten what it knew."""
 Seats = Annotated[tuple[Seat, ...], Meta(max_length=MAX_SEATS)]
-History = tuple[Number, Name]
+History = tuple[Instant, Name]
 """When a council was founded and by whom; of two histories the later holds."""
-Positions = Annotated[tuple[tuple[Name, Number, Number], ...], Meta(max_length=MAX_POSITIONS)]
+Positions = Annotated[tuple[tuple[Name, Life, Number], ...], Meta(max_length=MAX_POSITIONS)]
 
 
 Tip = tuple[Name, Number, Number]
@@ -40,7 +40,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 
     term: Number
     source: Address = ""
-    incarnation: Number = 0
+    incarnation: Life = 0
     sequence: Number = 0
     seats: Seats = ()
     voids: Number = 0

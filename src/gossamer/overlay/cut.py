@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar
 
 from msgspec import Meta
 
-from gossamer.core.control import Message
+from gossamer.core.control import Life, Message
 from gossamer.core.parcel import Depend
 from gossamer.overlay.stream import Key
 from gossamer.overlay.streams import Streams
@@ -25,13 +25,13 @@ MAX_SILENT = 1000
 class AskCut(Message, frozen=True):
     """One hop towards sources: how far are you? I need to know what these depend on, up to a number each."""
 
-    sources: Annotated[tuple[tuple[Name, Number, Number], ...], Meta(max_length=MAX_STREAMS)]
+    sources: Annotated[tuple[tuple[Name, Life, Number], ...], Meta(max_length=MAX_STREAMS)]
 
 
 class Cut(Message, frozen=True):
     """How far I am with every source: none of this depends on anything else."""
 
-    positions: Annotated[tuple[tuple[Name, Number, Number], ...], Meta(max_length=3 * MAX_STREAMS)]
+    positions: Annotated[tuple[tuple[Name, Life, Number], ...], Meta(max_length=3 * MAX_STREAMS)]
 
 
 class Wait:

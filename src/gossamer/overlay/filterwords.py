@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from gossamer.core.control import Message
+from gossamer.core.control import Life, Message
 from gossamer.core.event import Criteria
 from gossamer.filters.identity import MAX_IDENTITY
 
@@ -33,10 +33,10 @@ class Tell(Message, frozen=True):
         Life and version of the other's newest message that the teller has, or zeros.
     """
 
-    life: Number
+    life: Life
     version: Number
     base: Number
-    knows: tuple[Number, Number]
+    knows: tuple[Life, Number]
     added: Filters
     dropped: Filters
 
@@ -44,7 +44,7 @@ class Tell(Message, frozen=True):
 class Told(Message, frozen=True):
     """An answer to your message of this life and version: the newest of that life that I have."""
 
-    life: Number
+    life: Life
     version: Number
     has: Number
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection
 import msgspec
 
 from gossamer.core.context import CONTACTS, LINKS, NODES, TREE, Context
+from gossamer.core.control import MOST
 from gossamer.core.names import NANOSECONDS, nanoseconds
 from gossamer.core.tree import Tree
 from gossamer.overlay.grouptree import Rooted, packed, span, unpacked
@@ -212,7 +213,7 @@ class Group:
             case "listened":
                 self._listening = False
                 if self._leads and self.tree is not None:
-                    self._adopt(ctx, self.tree, self.marks, (self.version[0], self.version[1] + 1))
+                    self._adopt(ctx, self.tree, self.marks, self._following)
             case "check":
                 if self._mine and not self.current(ctx):
                     self._members[ctx.node] = Wanted(self._mine | LOST, FOREVER)
@@ -391,7 +392,13 @@ class Group:
         if lost or self.tree is None or (self.tree.tree, self.marks) != (tree.tree, marks):
             silent = {node for node, mark in self.marks.items() if mark and node not in tree}
             cut = silent.intersection(ctx.container(NODES) or ())
-            self._adopt(ctx, tree, marks, (self.version[0], self.version[1] + 1), cut)
+            self._adopt(ctx, tree, marks, self._following, cut)
+
+    @property
+    def _following(self) -> Version:
+        """The version of the next tree: a new epoch where the counter has reached its end."""
+        epoch, counter = self.version
+        return (epoch, counter + 1) if counter < MOST else (epoch + 1, 1)
 
     def _adopt(
         self,

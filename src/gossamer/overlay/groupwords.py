@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from gossamer.core.control import Instant, Message
+from gossamer.core.control import Counter, Instant, Message
 from gossamer.core.names import MAX_NODE_NAME
 
 MAX_MEMBERS = 20_000
@@ -61,7 +61,7 @@ class TreeUpdate(Message, frozen=True):
     """
 
     epoch: Instant
-    counter: Number
+    counter: Counter
     nodes: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=MAX_MEMBERS)]
     parents: Annotated[tuple[Number, ...], Meta(min_length=1, max_length=MAX_MEMBERS)]
     marks: Annotated[tuple[Mark, ...], Meta(min_length=1, max_length=MAX_MEMBERS)]
@@ -72,4 +72,4 @@ class TreeHeard(Message, frozen=True):
     """I have this tree, or a newer one."""
 
     epoch: Instant
-    counter: Number
+    counter: Counter

@@ -33,11 +33,11 @@ def heed(ctx: Context, message: What, sender: str, keeping: Keeping, following: 
             keeping.attach(ctx, message.name, restored(message.identity), owner)
         case Detach():
             if message.forget:
-                keeping.forget(ctx, message.name)
+                keeping.forget(ctx, message.name, sender)
             else:
                 keeping.detach(ctx, message.name, sender, message.serial)
         case Done():
-            keeping.finish(ctx, message.name, message.done)
+            keeping.finish(ctx, message.name, message.done, sender)
         case Resume():
             following.resume(ctx, message)
         case Taken():

@@ -32,6 +32,8 @@ MAX_BOXES = 10_000
 """Subscriptions that a dispatcher keeps."""
 LONGEST = 600.0
 """Seconds after which a box is looked for again at the latest."""
+LEAP = 2**48
+"""Places by which an owner may be ahead of its box; more is an invention."""
 STEP = WINDOW // 4
 """Parcels after which who hands them over is told that they have come."""
 GIVEN_UP = "kept no longer"
@@ -81,7 +83,7 @@ class Keeping:
             if not box.claim:
                 self.ledger.state(ctx, box, lambda ctx: None)
         anew = box.owner is not owner
-        box.owner, box.claimed = owner, max(box.claimed, ctx.now)
+        box.owner, box.hop, box.claimed = owner, owner.hop, max(box.claimed, ctx.now)
         if anew and not box.claim:
             if box.next <= owner.sent:
                 box.follow(owner.sent)
@@ -96,10 +98,11 @@ class Keeping:
             box.owner, box.since = None, ctx.now
             self.tick(ctx)
 
-    def forget(self, ctx: Context, name: str) -> None:
-        """Nobody will come back for it."""
-        box = self.boxes.pop(name, None)
-        if box is not None:
+    def forget(self, ctx: Context, name: str, sender: str = HERE) -> None:
+        """The owner will not come back for it. A neighbour may say so of what it owned itself."""
+        box = self.boxes.get(name)
+        if box is not None and (sender == HERE or box.hop in (None, sender)):
+            del self.boxes[name]
             self._sought = {
                 claim: each for claim, each in self._sought.items() if box not in (each, each.copy_of)
             }
@@ -107,10 +110,12 @@ class Keeping:
             if not box.claim:
                 self.ledger.left(ctx, name)
 
-    def finish(self, ctx: Context, name: str, done: tuple[int, int]) -> None:
-        """The owner has done everything up to a position."""
+    def finish(self, ctx: Context, name: str, done: tuple[int, int], sender: str = HERE) -> None:
+        """The owner has done everything up to a position; only it knows."""
         box = self.boxes.get(name)
-        if box is not None and box.finish(done):
+        if box is None or box.hop != sender or (done[0] >= box.next and not box.claim):
+            return
+        if box.finish(done):
             self.ledger.done(ctx, box)
 
     def filling(self, node: str) -> str | None:
@@ -143,7 +148,9 @@ class Keeping:
         owner = box.owner
         if owner is not None:
             self._tell_owner(ctx, box, owner)
-            owner.sent = owner.got = max(owner.sent, box.first - 1)
+            if box.next <= owner.sent < box.next + LEAP:
+                box.next = owner.sent + 1  # it has more of another copy: these places are taken
+            owner.sent = owner.got = max(min(owner.sent, box.next - 1), box.first - 1)
             self._push(ctx, box, owner)
 
     def _tell_owner(self, ctx: Context, box: Box, owner: Taker) -> None:

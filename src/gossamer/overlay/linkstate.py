@@ -24,7 +24,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from gossamer.core.context import LINKS, NODES, ROUTES, TREE, Context
-from gossamer.core.control import Control, on
+from gossamer.core.control import MOST, Control, on
 from gossamer.core.names import NANOSECONDS, nanoseconds
 from gossamer.core.template import Template
 from gossamer.core.wire import encode
@@ -43,10 +43,12 @@ from gossamer.overlay.linkwords import (
     Wanted,
 )
 from gossamer.overlay.passing import OFFER_BYTES, Passing
-from gossamer.overlay.plan import Plan, decode_plan
+from gossamer.overlay.plan import MAX_NODES, Plan, decode_plan
 from gossamer.overlay.roster import EXPIRY, Roster
 
 JITTER = 0.1
+LEAP = 16
+"""Messages of one origin that a late one may be behind; a node that is further behind is shown the newest."""
 MAX_PATIENCE = 32
 """Gaps between the words of a node to the lowest that it knows of others, at most; they double."""
 STUBBORN = 4
@@ -70,7 +72,8 @@ class Linkstate(Template[LinkstateSettings]):
         super().__init__(settings)
         self.roster = roster
         self.official: Plan | None = None
-        self.counter = 0
+        self.counter = self._life = 0
+        """Of what this node published last."""
         self.duplicates = 0
         """Messages that came a second time."""
         self._states: dict[str, State] = {}
@@ -87,7 +90,7 @@ class Linkstate(Template[LinkstateSettings]):
         """When the interval began, and the part of it after which the next message is due without news."""
         self._patience = 1
         self._news: set[str] = set()
-        self._telling = self._repairing = False
+        self._telling = self._repairing = self._outdone = False
         self._introductions = Introductions(roster)
 
     # what happens
@@ -125,12 +128,19 @@ class Linkstate(Template[LinkstateSettings]):
     def hear(self, ctx: Context, state: State, sender: str) -> None:
         origin = state.origin
         known = self._states.get(origin)
-        if not self.roster.serves(ctx) or origin == ctx.node:
+        if not self.roster.serves(ctx):
+            return
+        if origin == ctx.node:
+            self._outdo(ctx, state)
             return
         if known is not None and known.version >= state.version:
             self.duplicates += 1
+            if known.incarnation != state.incarnation or known.counter > state.counter + LEAP:
+                ctx.send(sender, known)  # the origin itself has to outdo it, if it was invented
             return
         plan = decode_plan(state.plan)
+        if known is None and not self._room():
+            return
         self._states[origin] = state
         self._forward(ctx, state, plan, sender)
         roster = self.roster
@@ -144,6 +154,21 @@ class Linkstate(Template[LinkstateSettings]):
         roster.tell(ctx)
         if origin == self._lowest or self._lowest not in self._states:
             self._settle(ctx)
+
+    def _outdo(self, ctx: Context, state: State) -> None:
+        """A state of this node that is newer than its last one was invented: publish a newer one."""
+        if state.version > max((self._life, self.counter), (ctx.incarnation, 0)):
+            self._life, self.counter = state.version
+            self._outdone = True
+            self._trigger(ctx)
+
+    def _room(self) -> bool:
+        """Whether a state of another origin may be kept; origins that do not live make room."""
+        if len(self._states) >= MAX_NODES:
+            gone = [name for name in self._states if name not in self.roster.live]
+            for name in gone[: max(1, len(gone) // 2)]:
+                del self._states[name]
+        return len(self._states) < MAX_NODES
 
     def _compare(self, ctx: Context, state: State, plan: Plan, sender: str) -> None:
         """Learn who is in the tree that is not known here, and introduce whom the origin does not know."""
@@ -335,20 +360,24 @@ class Linkstate(Template[LinkstateSettings]):
     def _urgent(self, ctx: Context) -> bool:
         """Whether this node has something to say that others have not said yet."""
         if self._lowest == ctx.node:
-            return self.official is None or self.official.members != self.roster.live
-        return bool(self._news) or (self._patience > STUBBORN and not self._included(ctx))
+            return self._outdone or self.official is None or self.official.members != self.roster.live
+        return bool(self._news) or self._outdone or (self._patience > STUBBORN and not self._included(ctx))
 
     def _publish(self, ctx: Context) -> None:
         roster = self.roster
         lowest = min(roster.live)
         plan = self._architect.plan(ctx, self.official, lowest)
-        self.counter += 1
+        self._life = max(self._life, ctx.incarnation)
+        self._life, self.counter = (
+            (self._life, self.counter + 1) if self.counter < MOST else (self._life + 1, 1)
+        )
+        self._outdone = False
         self._news.clear()
         now, heard = ctx.now, self._introductions.heard
         spacing = self._spacing()
         state = State(
             ctx.node,
-            ctx.incarnation,
+            self._life,
             self.counter,
             max(1, spacing // NANOSECONDS),
             roster.addresses(ctx, ctx.node)[:MAX_ADDRESSES],

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from gossamer.core.control import Life, Message
+from gossamer.core.control import Counter, Life, Message
 from gossamer.core.names import MAX_NODE_NAME
 from gossamer.core.template import Settings
 from gossamer.overlay.passing import AT_ONCE, Version
@@ -28,6 +28,9 @@ Addresses = Annotated[tuple[Address, ...], Meta(max_length=MAX_ADDRESSES)]
 class State(Message, frozen=True):
     """What a node publishes.
 
+    incarnation, counter
+        The higher is newer. The incarnation is that of the origin, or greater if the origin had to outdo a
+        state that was invented in its name.
     interval
         Seconds until its next message, about.
     addresses
@@ -44,7 +47,7 @@ class State(Message, frozen=True):
 
     origin: Name
     incarnation: Life
-    counter: Number
+    counter: Counter
     interval: Annotated[int, Meta(ge=1, le=MAX_INTERVAL)]
     addresses: Addresses
     plan: Annotated[bytes, Meta(max_length=MAX_PLAN)]
@@ -75,7 +78,7 @@ class Offer(Message, frozen=True):
     """These messages I passed to you; which did not arrive?"""
 
     round: Number
-    versions: Annotated[tuple[tuple[Name, Number, Number], ...], Meta(max_length=AT_ONCE)]
+    versions: Annotated[tuple[tuple[Name, Life, Counter], ...], Meta(max_length=AT_ONCE)]
 
 
 class Wanted(Message, frozen=True):

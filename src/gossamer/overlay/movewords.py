@@ -9,8 +9,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from gossamer.core.control import Message
+from gossamer.core.control import Instant, Life, Message
 from gossamer.core.names import MAX_NODE_NAME
+from gossamer.core.parcel import MAX_EVENTS
 from gossamer.filters.identity import MAX_IDENTITY
 
 MAX_NAME = 200
@@ -24,9 +25,11 @@ Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Node = Annotated[str, Meta(min_length=1, max_length=MAX_NODE_NAME)]
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
 Identity = Annotated[bytes, Meta(max_length=MAX_IDENTITY)]
-Position = tuple[Annotated[int, Meta(ge=-1)], Annotated[int, Meta(ge=-1)]]
+Place = Annotated[int, Meta(ge=0, le=2**62)]
+"""A place in a box: half of all numbers, so that a box that begins at the greatest can still go on."""
+Position = tuple[Annotated[int, Meta(ge=-1, le=2**62)], Annotated[int, Meta(ge=-1, le=MAX_EVENTS)]]
 """A place, and the index of the last event there that is done."""
-Marks = Annotated[tuple[tuple[Node, Number, Number], ...], Meta(max_length=MAX_MARKS)]
+Marks = Annotated[tuple[tuple[Node, Life, Number], ...], Meta(max_length=MAX_MARKS)]
 """Per source and life of it the last parcel that was kept."""
 
 
@@ -40,7 +43,7 @@ class Attach(Message, frozen=True):
     name: Name
     serial: Number
     identity: Identity
-    after: Number
+    after: Place
     known: bool = False
 
 
@@ -83,7 +86,7 @@ class Claim(Message, frozen=True):
     name: Name
     node: Node
     serial: Number
-    since: Number
+    since: Instant
 
 
 class Outrun(Message, frozen=True):
@@ -98,7 +101,7 @@ class Settled(Message, frozen=True):
 
     name: Name
     serial: Number
-    since: Number = 0
+    since: Instant = 0
 
 
 class More(Message, frozen=True):
@@ -106,7 +109,7 @@ class More(Message, frozen=True):
 
     node: Node
     serial: Number
-    upto: Number
+    upto: Place
 
 
 class Filled(Message, frozen=True):
@@ -120,14 +123,14 @@ class Filled(Message, frozen=True):
 
     node: Node
     serial: Number
-    next: Number = 0
+    next: Place = 0
     count: Number = 0
     done: Position = (-1, -1)
     lost: Number = 0
     marks: Marks = ()
 
 
-Hosted = tuple[Name, Number]
+Hosted = tuple[Name, Instant]
 """A name, and the instant when its subscriber came there."""
 
 

@@ -91,6 +91,8 @@ class Coming:
 
     def add(self, number: int, thing: Thing, limit: int) -> bool:
         """Take something; False if it was here before, or is more than can be kept."""
+        if number > self.next + limit // OVERHEAD:
+            return False  # a sender that keeps to the limit never has so many on their way
         self.due, self.last = True, max(self.last, number)
         if number < self.next or number in self.held or self.size > limit:
             return False

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from gossamer.core.control import Message
+from gossamer.core.control import Life, Message
 
 MAX_HOLES = 64
 """Holes that one acknowledgement lists."""
@@ -17,14 +17,14 @@ Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 class Begin(Message, frozen=True):
     """I am going to hand things over to you; nothing of an earlier relay counts any more."""
 
-    life: Number
+    life: Life
     serial: Number
 
 
 class Begun(Message, frozen=True):
     """Number your things from 1 and put this number on them: so I know that they are meant for me."""
 
-    life: Number
+    life: Life
     serial: Number
     relay: Number
 

@@ -22,6 +22,8 @@ EXPIRY = 4
 
 HASTE = NANOSECONDS // 4
 """Between two changes of the published nodes, at least: when all meet at once each would be one."""
+KNOWN = 2 * MAX_NODES
+"""Names that are remembered, dead or alive: a neighbour may invent any number of them."""
 NEVER = -(2**62)
 """An instant before all others."""
 
@@ -104,6 +106,8 @@ class Roster:
 
     def hear(self, name: str, at: int, addresses: Addresses = (), direct: bool = False) -> None:
         """A node was alive at an instant."""
+        if name not in self._heard and not self._room():
+            return
         if at > self._heard.get(name, NEVER):
             self._heard[name] = at
         if addresses and addresses != self._addresses.get(name):
@@ -120,6 +124,8 @@ class Roster:
 
     def silence(self, name: str, at: int, direct: bool = False) -> None:
         """A node did not answer at an instant, says this node or another that has tried often enough."""
+        if name not in self._silent and len(self._silent) >= KNOWN:
+            return
         if at > self._silent.get(name, NEVER):
             self._silent[name] = at
         if name in self.live and self._silent[name] >= self._heard.get(name, NEVER):
@@ -144,6 +150,19 @@ class Roster:
             if name not in self.live:
                 for table in (self._heard, self._silent, self._addresses, self.states):
                     table.pop(name, None)
+
+        self._silent = {
+            name: at for name, at in self._silent.items() if name in self._heard or now - at <= forget
+        }
+
+    def _room(self) -> bool:
+        """Whether another name may be remembered; dead nodes make room, the longest dead first."""
+        if len(self._heard) >= KNOWN:
+            gone = sorted((heard, name) for name, heard in self._heard.items() if name not in self.live)
+            for _, name in gone[: max(1, len(gone) // 2)]:
+                for table in (self._heard, self._silent, self._addresses, self.states):
+                    table.pop(name, None)
+        return len(self._heard) < KNOWN
 
     def _remove(self, name: str) -> None:
         self.live.discard(name)

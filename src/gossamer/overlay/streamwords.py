@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from gossamer.core.control import Life, Message
+from gossamer.core.control import Counter, Instant, Life, Message
 from gossamer.core.names import MAX_ADDRESS, MAX_NODE_NAME
 
 MAX_ASKED = 64
@@ -20,7 +20,7 @@ Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Moves = Annotated[int, Meta(ge=0, le=2**31)]
 
 
-Position = tuple[Name, Number, Number, Number, Number]
+Position = tuple[Name, Life, Number, Number, Number]
 """Source and its incarnation; what all behind have, what the sender has, and what is acknowledged."""
 
 
@@ -55,8 +55,8 @@ class Acks(Message, frozen=True):
     it has itself, only the node next to a laggard takes it for one.
     """
 
-    epoch: Number
-    counter: Number
+    epoch: Instant
+    counter: Counter
     positions: Annotated[tuple[Position, ...], Meta(max_length=MAX_STREAMS)]
 
 

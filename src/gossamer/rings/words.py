@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from gossamer.core.control import Message
+from gossamer.core.control import Life, Message
 from gossamer.core.names import MAX_NODE_NAME
 from gossamer.core.receipt import Number
 from gossamer.rings.order import CIRCLE, Key
@@ -23,6 +23,7 @@ MAX_PEOPLE = 64
 MAX_IDS = 256
 
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NODE_NAME)]
+Version = Annotated[int, Meta(ge=0, le=2**31)]
 Level = Annotated[int, Meta(ge=0, le=MAX_RINGS)]
 
 
@@ -40,8 +41,8 @@ class Person(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     """
 
     name: Name
-    life: Number
-    version: Number
+    life: Life
+    version: Version
     place: Annotated[int, Meta(ge=0, lt=CIRCLE)]
     rings: Level = 0
     addresses: Annotated[
@@ -175,7 +176,7 @@ class Find(Message, frozen=True):
 
 # parcels
 
-Id = tuple[Name, Number, Number]
+Id = tuple[Name, Life, Number]
 """A parcel by node, incarnation and sequence number."""
 Ids = Annotated[tuple[Id, ...], Meta(max_length=MAX_IDS)]
 

@@ -38,9 +38,9 @@ class Roll:
         self.entries = entries
         self.slots: list[Holder | None] = []
         self.where: dict[str, int] = {}
-        self._open: set[int] = set()
-        self._nearest: list[int] = []
-        """A heap of open slots, and of some that are not open any more."""
+        self._nearest: list[tuple[int, int]] = []
+        """A heap of ranges that have the open slots, and some that are not open any more. A node may claim
+        any slot, so that those before it are not listed one by one."""
         self._gone: dict[str, None] = {}
         self._touched: dict[int, None] = {}
 
@@ -65,7 +65,12 @@ class Roll:
     @property
     def open(self) -> tuple[int, ...]:
         """Slots that a newcomer may take, the nearest to the root first."""
-        return tuple(sorted(self._open))
+        if len(self.slots) == len(self.where):
+            return ()
+        return tuple(slot for slot, holder in enumerate(self.slots) if holder is None)
+
+    def _is_open(self, slot: int) -> bool:
+        return slot < len(self.slots) and self.slots[slot] is None
 
     # who comes and goes
 
@@ -75,7 +80,8 @@ class Roll:
             return self.where[name]
         returned = name in self._gone
         self._gone.pop(name, None)
-        slot = self._nearest_open() if self._open and not returned else len(self.slots)
+        opened = len(self.slots) > len(self.where) and not returned
+        slot = self._nearest_open() if opened else len(self.slots)
         self._put(slot, Holder(name, returned))
         return slot
 
@@ -83,9 +89,9 @@ class Roll:
         """Give a node the slot that it says it has, if that is free and the node had not failed."""
         if name in self.where or name in self._gone or self.at(slot) or slot >= MAX_SLOTS:
             return False
-        for empty in range(len(self.slots), slot):
-            self.slots.append(None)
-            self._vacate(empty)
+        if slot > len(self.slots):
+            heappush(self._nearest, (len(self.slots), slot))
+            self.slots.extend([None] * (slot - len(self.slots)))
         self._put(slot, Holder(name))
         return True
 
@@ -104,14 +110,15 @@ class Roll:
         """A slot is open from now on."""
         self._touch(slot)
         self.slots[slot] = None
-        self._vacate(slot)
+        heappush(self._nearest, (slot, slot + 1))
         while self.slots and self.slots[-1] is None:  # open slots at the end are no slots
             self.slots.pop()
-            self._open.discard(len(self.slots))
+        if not self.slots:
+            self._nearest.clear()
 
     def mend(self, slot: int) -> None:
         """Give an open slot to the last of the list; to who returned only if nobody else is behind it."""
-        last = self._movable(slot) if slot in self._open else None
+        last = self._movable(slot) if self._is_open(slot) else None
         if last is not None:
             before = self.where[last.name]
             self._put(slot, last)  # before its old slot is open: open slots at the end are cut off
@@ -134,18 +141,15 @@ class Roll:
             self.slots.append(holder)
         else:
             self.slots[slot] = holder
-        self._open.discard(slot)
         self.where[holder.name] = slot
         self._touch(slot)
 
-    def _vacate(self, slot: int) -> None:
-        self._open.add(slot)
-        heappush(self._nearest, slot)
-
     def _nearest_open(self) -> int:
         while True:
-            slot = heappop(self._nearest)
-            if slot in self._open:
+            slot, end = heappop(self._nearest)
+            if slot + 1 < min(end, len(self.slots)):
+                heappush(self._nearest, (slot + 1, end))
+            if self._is_open(slot):
                 return slot
 
     # who has to know

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from gossamer.core.control import Message
+from gossamer.core.control import Life, Message
 from gossamer.core.names import MAX_ADDRESS, MAX_NODE_NAME, NODE_PATTERN, Role
 
 Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -21,7 +21,7 @@ class Hello(Message, frozen=True):
     """
 
     node: Annotated[str, Meta(max_length=MAX_NODE_NAME, pattern=rf"\A{NODE_PATTERN}\Z")]
-    incarnation: Number
+    incarnation: Life
     role: Role
     address: Annotated[str, Meta(min_length=1, max_length=MAX_ADDRESS)]
     listens: Annotated[tuple[Annotated[str, Meta(max_length=200)], ...], Meta(max_length=MAX_LISTENS)]

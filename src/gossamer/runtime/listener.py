@@ -160,8 +160,8 @@ class Listener:
                 self._running.leave(channel)
             case Packet(channel, data):
                 self._running.send(channel, data)
-            case Missed(versions=versions):
-                self.missed += len(versions)
+            case Missed():
+                self.missed += effect.count
             case Heard(announcement):
                 name = self.follower.name(announcement.thread)
                 whole = HeardAnnouncement(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
 
 from gossamer.core.body import Body
-from gossamer.core.control import LINK_CHANNEL, Control, Message
+from gossamer.core.control import LINK_CHANNEL, Control, Message, check_instants
 from gossamer.core.errors import GossamerError, ProtocolError, Refused
 from gossamer.core.names import NANOSECONDS
 from gossamer.core.parcel import Parcel
@@ -156,7 +156,9 @@ class Strand:
         try:
             item = decode(frame)
             if isinstance(item, Control) and item.channel == LINK_CHANNEL:
-                self._supervise(decode_message(item, decoder))
+                message = decode_message(item, decoder)
+                check_instants(message, self._around.now())
+                self._supervise(message)
             elif self.link is not None:
                 if isinstance(item, Parcel):
                     body = ref(item._body)

@@ -172,8 +172,8 @@ class Persistent(LoggedOrder[S]):
         wish = self.wishes.get(replayed.wish)
         if wish is None or wish.done or replayed.asked != wish.next:
             return
-        if replayed.wish == LOG and last(replayed.origin) != wish.whom:
-            return  # only a voter that was asked may write into the log of another
+        if not self._believes(ctx, replayed, wish, sender):
+            return
         parcels = parcels_of(replayed)
         wish.next, wish.since = replayed.following, 0 if parcels else wish.since
         if replayed.wish == LOG:
@@ -187,6 +187,19 @@ class Persistent(LoggedOrder[S]):
         elif replayed.following > replayed.asked:
             self._paused.add(replayed.wish)
             ctx.reply(wish.call, wish.next, more=True)
+
+    def _believes(self, ctx: Context, replayed: Replayed, wish: Wish, sender: str) -> bool:
+        """Whether an answer comes from a node that was asked, and goes on no further than it may.
+
+        Only the voter that was asked may write into the log of another. A client was answered by its server;
+        on the backbone the node that was asked may have passed the question on to any voter.
+        """
+        if replayed.wish == LOG and last(replayed.origin) != wish.whom:
+            return False
+        if not on_backbone(ctx) and sender != last(ctx.server or ""):
+            return False
+        reach = max(replayed.first + len(replayed.frames), replayed.asked + MAX_REPLAYED)
+        return replayed.asked <= replayed.first <= replayed.following <= reach
 
     def deliver(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
         number = parcel.place or 0

@@ -8,7 +8,8 @@ from typing import Annotated, TypeVar
 from msgspec import Meta
 
 from gossamer.core.context import BELOW, NODES, TREE, Context
-from gossamer.core.control import AHEAD, on
+from gossamer.core.control import AHEAD, check_instants, on
+from gossamer.core.errors import ProtocolError
 from gossamer.core.names import nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, PROGRESS, TOTAL_ORDER
@@ -173,8 +174,13 @@ class TotalOrder(Reliable[S]):
 
     def _hear(self, ctx: Context, parcel: Parcel) -> None:
         """The order goes on."""
-        order = read_order(parcel)
-        if order.history[0] > ctx.now + AHEAD or order.first > ctx.now + AHEAD:
+        try:
+            order = read_order(parcel)
+            check_instants(order, ctx.now)
+        except ProtocolError as error:  # the stream has passed it: what follows still has its turn
+            ctx.drop(parcel, f"{error.field} makes no sense")
+            return
+        if order.first > ctx.now + AHEAD:
             ctx.drop(parcel, "an order from the future")
             return
         heard = self._heard.setdefault(parcel.stamp.key, deque())
