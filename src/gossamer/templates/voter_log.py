@@ -176,7 +176,9 @@ class LoggedOrder(TotalOrder[S]):
         message = item.message.letter if isinstance(item.message, Relay) else item.message
         match message:
             case Copy() if message.origin == ctx.node and self.council.leads and self.keeper.sworn:
-                return False  # the others write at the same time; this node counts itself when it has written
+                # the others write at the same time, and this node counts itself when it has written; while
+                # its disk takes nothing it is silent, so that another voter leads
+                return self._stall is not None
             case Letter() | Replay() | Replayed():
                 return last(message.origin) in own
             case Have() | Gone():
