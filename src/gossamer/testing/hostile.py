@@ -36,6 +36,7 @@ NUMBERS = (0, 1, 2, 7, 63, 64, 65, 255, 1000, 2**20, 2**31, 2**32, 2**40, 2**53,
 STEPS = (-1, 1, 2, 63, 1000, 2**20, 2**31, 2**40, 2**62)
 """By how much a number that was heard is changed."""
 FRACTIONS = (0.0, 0.5, 1.0, 1e9, 1e300)
+SOME = 16
 HEARD = 64
 """Values of one field, and messages of one kind, that a stranger remembers; the last ones."""
 
@@ -55,11 +56,16 @@ class Stranger:
         self._heard: dict[type, deque[Message]] = {}
         self._values: dict[str, deque[Any]] = {}
         self._parcels: deque[Parcel] = deque(maxlen=HEARD)
+        self._skipped = 0
 
     # listening
 
     def learn(self, item: Item) -> None:
-        """Something was said nearby."""
+        """Something was said nearby; of what is said often only some is remembered."""
+        heard = self._parcels if isinstance(item, Parcel) else self._heard.get(type(item.message), ())
+        self._skipped = (self._skipped + 1) % SOME if len(heard) == HEARD else 0
+        if self._skipped:
+            return
         if isinstance(item, Parcel):
             self._parcels.append(item)
             self._take_values(item.header)
