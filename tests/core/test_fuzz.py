@@ -176,7 +176,7 @@ def test_windows_without_bounds_are_found(template: str, monkeypatch: pytest.Mon
 
 
 def planted(template: str) -> None:
-    for number in range(5):
+    for number in range(30):  # as many as it takes
         attack = Attack(template, f"planted {number}")
         attack.channel("m")
         attack.parcels("m")
