@@ -38,6 +38,7 @@ proof: $(if $(SCENARIOS),,proof-fresh proof-whatif) install
 # Tests of properties draw other examples each time; a failure prints how to have the same again.
 proof-fresh: install
 	HYPOTHESIS_PROFILE=fresh $(BIN)/python -m pytest -n auto -m hypothesis
+	HYPOTHESIS_PROFILE=fresh $(BIN)/python -m pytest -n auto tests/core/test_fuzz.py
 
 proof-whatif: install
 	for each in scenarios/whatif/*.toml; do \

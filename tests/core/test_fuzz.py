@@ -1,7 +1,7 @@
 """A stranger that listens and speaks the protocol: bounded time and memory per input, and honest nodes go on.
 
-Every run of the suite has the same seed. ``HYPOTHESIS_PROFILE=fresh`` draws another one, which a failure names;
-``HOSTILE_SEED`` repeats it.
+Every run of the suite has the same seed. ``HYPOTHESIS_PROFILE=fresh`` draws another one, which a failure
+names; ``HOSTILE_SEED`` repeats it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import time
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +31,7 @@ MEMORY = 16 * 1024 * 1024
 """Bytes above what was there before that one input may take at any moment."""
 KEPT = 64 * 1024 * 1024
 """Bytes that the nodes may keep of all inputs."""
-INPUTS, PARCELS = 160, 100
+INPUTS, PARCELS = 100, 60
 SENDERS = ("stranger", "a", "client")
 
 BELIEVING = ("persistent", "single-source", "total-order")
@@ -85,7 +84,7 @@ def bounded(what: object) -> Iterator[None]:
 
 
 class Attack:
-    """Four honest nodes, and a stranger that speaks to m and to its client in the names of their neighbours."""
+    """Four honest nodes, and a stranger that speaks to m and its client in the names of their neighbours."""
 
     def __init__(self, template: str, name: str, watched: bool = False) -> None:
         self.dice = random.Random(f"attack {name}")
@@ -172,10 +171,12 @@ def test_hostile_values_cost_services_bounded_time_and_memory() -> None:
 def test_windows_without_bounds_are_found(template: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: any number fits a window."""
     monkeypatch.setattr(Stream, "limit", property(lambda self: 2**63, lambda self, limit: None))
-    began = time.process_time()
-    with traced(), pytest.raises((TimeoutError, AssertionError), match="still busy|bytes"):
-        for round_ in range(5):
-            attack = Attack(template, f"planted {round_}")
-            attack.channel("m")
-            attack.parcels("m")
-    assert time.process_time() - began < 60
+    with traced(), pytest.raises((TimeoutError, AssertionError), match=r"still busy|bytes"):
+        planted(template)
+
+
+def planted(template: str) -> None:
+    for number in range(30):  # as many as it takes
+        attack = Attack(template, f"planted {number}")
+        attack.channel("m")
+        attack.parcels("m")

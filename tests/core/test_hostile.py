@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -31,16 +30,11 @@ from gossamer.overlay.registry import Registry
 from gossamer.overlay.replay import HistoryWish, Replayed
 from gossamer.overlay.streamwords import Gone, Have, Missing
 from gossamer.testing.fake import parcel
-from gossamer.testing.hostile import Stranger
 
 SECONDS = 2.0
 """What one input may take; a thousand times what it needs."""
-MEMORY = 64 * 1024 * 1024
-"""Bytes that a node may keep of all that a stranger said."""
-INPUTS = 400
-BELIEVING = ("total-order", "persistent", "dispatch", "multiring", "ringtree", "single-source")
-"""Templates in which a stranger that is let in may claim to be a leader, a registrar, a dispatcher or the
-source, and is believed: no number says whether a node may do that."""
+BELIEVING = ("total-order", "persistent")
+"""One node of two makes no majority."""
 START = 1_700_000_000 * NANOSECONDS
 
 
@@ -120,44 +114,6 @@ class Node:
         self.do(self.engine.seal(self.now, "news"))
 
 
-def subjects(node: Node) -> list[tuple[str, Any]]:
-    """Services and the channel, each with its class."""
-    found = [(each.context.channel, type(each.template)) for each in node.engine._services]
-    return [*found, ("news", type(node.engine.instance("news").template))]
-
-
-@pytest.mark.parametrize("role", [Role.BACKBONE, Role.CLIENT])
-@pytest.mark.parametrize("template", sorted(templates()))
-def test_hostile_numbers_cost_bounded_time_and_memory_and_a_node_goes_on(template: str, role: Role) -> None:
-    node = Node(template, role)
-    node.publish()
-    node.wait(3)
-    stranger = Stranger(1, ("m", "a", "client", "m/client", "news"))
-    tracemalloc.start()
-    try:
-        for channel, kind in subjects(node):
-            if not kind.vocabulary():
-                continue
-            for number, message in enumerate(stranger.messages(kind, INPUTS)):
-                with in_time(message):
-                    node.hear("stranger", Control(channel_id(channel), message))
-                    node.wait(0.5 if number % 20 == 0 else 0.0)
-            assert tracemalloc.get_traced_memory()[0] < MEMORY, f"{channel} keeps what a stranger says"
-        for number, forged in enumerate(stranger.parcels("news", INPUTS)):
-            with in_time(forged):
-                node.hear("stranger", forged)
-                node.wait(0.5 if number % 20 == 0 else 0.0)
-        assert tracemalloc.get_traced_memory()[0] < MEMORY, "parcels of a stranger are kept"
-    finally:
-        tracemalloc.stop()
-    before = node.delivered
-    with in_time("an honest event"):
-        node.publish()
-        node.wait(10)
-    if template not in BELIEVING:
-        assert node.delivered > before, "an event published here no longer reaches a subscriber here"
-
-
 @pytest.mark.parametrize(
     "message",
     [
@@ -201,7 +157,7 @@ def test_a_source_without_a_name_stops_nobody(template: str) -> None:
     before = node.delivered
     node.publish()
     node.wait(30)
-    assert node.delivered > before or template in BELIEVING  # one node of two makes no majority
+    assert node.delivered > before or template in BELIEVING
 
 
 @pytest.mark.parametrize("template", ["multicast", "single-source", "direct", "multiring", "ringtree"])

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from gossamer.core.control import Life, Message
+from gossamer.core.control import Counter, Life, Message
 from gossamer.core.event import Criteria
 from gossamer.filters.identity import MAX_IDENTITY
 
@@ -16,7 +16,6 @@ MAX_TOLD = 256
 TOLD_BYTES = 30_000
 """Bytes of filters in one message, unless a single one is larger."""
 
-Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Filter = tuple[bool, Annotated[bytes, Meta(max_length=MAX_IDENTITY)]]
 """Whether it is an advertisement, and its identity."""
 Filters = Annotated[tuple[Filter, ...], Meta(max_length=MAX_TOLD)]
@@ -34,9 +33,9 @@ class Tell(Message, frozen=True):
     """
 
     life: Life
-    version: Number
-    base: Number
-    knows: tuple[Life, Number]
+    version: Counter
+    base: Counter
+    knows: tuple[Life, Counter]
     added: Filters
     dropped: Filters
 
@@ -45,8 +44,8 @@ class Told(Message, frozen=True):
     """An answer to your message of this life and version: the newest of that life that I have."""
 
     life: Life
-    version: Number
-    has: Number
+    version: Counter
+    has: Counter
 
 
 class Advertise(msgspec.Struct, frozen=True):

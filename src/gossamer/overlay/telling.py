@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from gossamer.core.context import Context
+from gossamer.core.control import MOST
 from gossamer.core.errors import ProtocolError
 from gossamer.core.event import Criteria
 from gossamer.filters.identity import identity, restored
@@ -122,7 +123,10 @@ class Telling:
             return  # an answer to an earlier message, which says nothing about now
         if told.has == told.version:
             out.known, out.version, out.pending, out.after = out.after, told.version, None, {}
-        else:
+        elif told.has <= self._version:
+            self.begin(sender)
+        elif told.has < MOST // 2:  # invented in the name of this node: the next message outdoes it
+            self._version = told.has
             self.begin(sender)
 
     def hear(self, ctx: Context, tell: Tell, sender: str) -> tuple[Table, Table]:

@@ -36,6 +36,7 @@ NUMBERS = (0, 1, 2, 7, 63, 64, 65, 255, 1000, 2**20, 2**31, 2**32, 2**40, 2**53,
 STEPS = (-1, 1, 2, 63, 1000, 2**20, 2**31, 2**40, 2**62)
 """By how much a number that was heard is changed."""
 FRACTIONS = (0.0, 0.5, 1.0, 1e9, 1e300)
+SOME = 16
 HEARD = 64
 """Values of one field, and messages of one kind, that a stranger remembers; the last ones."""
 
@@ -55,11 +56,16 @@ class Stranger:
         self._heard: dict[type, deque[Message]] = {}
         self._values: dict[str, deque[Any]] = {}
         self._parcels: deque[Parcel] = deque(maxlen=HEARD)
+        self._skipped = 0
 
     # listening
 
     def learn(self, item: Item) -> None:
-        """Something was said nearby."""
+        """Something was said nearby; of what is said often only some is remembered."""
+        heard = self._parcels if isinstance(item, Parcel) else self._heard.get(type(item.message), ())
+        self._skipped = (self._skipped + 1) % SOME if len(heard) == HEARD else 0
+        if self._skipped:
+            return
         if isinstance(item, Parcel):
             self._parcels.append(item)
             self._take_values(item.header)
@@ -118,9 +124,11 @@ class Stranger:
             header = self._changed(heard.header) if dice.random() < 0.8 else heard.header
             return Parcel(msgspec.structs.replace(header, channel=channel), heard.body)
         body, split = make_body((b"hostile",), ())
-        numbers = (self._number_of(name) for name in ("incarnation", "sequence", "first"))
+        incarnation, sequence, first = map(self._number_of, ("incarnation", "sequence", "first"))
         source = dice.choice([*self._names, *self._values.get("source", ())])
-        stamp = Stamp(source, *numbers, dice.choice((1, 1, self.number(0, None))), dice.randbytes(8))
+        stamp = Stamp(
+            source, incarnation, sequence, first, dice.choice((1, 1, self.number(0, None))), dice.randbytes(8)
+        )
         front = (channel, stamp, self._number_of("sent"), split, None)
         match dice.randrange(5):
             case 0:
@@ -223,14 +231,14 @@ class Stranger:
                 return dice.random() < 0.5
             case inspect.StrType():
                 least, most = kind.min_length or 0, kind.max_length or 200
-                known = [each for each in self._values.get(name, ()) if isinstance(each, str)]
-                fitting = [each for each in (*self._names, *known) if least <= len(each) <= most]
+                texts = [each for each in self._values.get(name, ()) if isinstance(each, str)]
+                fitting = [each for each in (*self._names, *texts) if least <= len(each) <= most]
                 return dice.choice(fitting or ["x" * least])
             case inspect.BytesType():
                 least = kind.min_length or 0
-                known = [each for each in self._values.get(name, ()) if isinstance(each, bytes)]
-                if known and dice.random() < 0.5:
-                    return dice.choice(known)
+                noise = [each for each in self._values.get(name, ()) if isinstance(each, bytes)]
+                if noise and dice.random() < 0.5:
+                    return dice.choice(noise)
                 return dice.randbytes(min(least + dice.choice((0, 1, 8, 40)), kind.max_length or 1000))
             case inspect.TupleType():
                 return tuple(self._value(each, depth + 1, name) for each in kind.item_types)
