@@ -46,6 +46,9 @@ class Check:
     def acknowledged(self, source: tuple[str, int], number: int) -> None:
         """A source was told that its events up to a number are acknowledged."""
 
+    def lost(self, source: tuple[str, int], first: int, last: int) -> None:
+        """A source was told that its events of these numbers are lost."""
+
     def kept(self, events: Collection[Event]) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
         """As ``settled``: these events are on the disks of nodes."""
         return ()
@@ -222,6 +225,10 @@ class Durable(Check):
 
     def __init__(self) -> None:
         self._acknowledged: dict[tuple[str, int], int] = {}
+        self._lost: set[Event] = set()
+
+    def lost(self, source: tuple[str, int], first: int, last: int) -> None:
+        self._lost.update((source, number) for number in range(first, last + 1))
 
     def acknowledged(self, source: tuple[str, int], number: int) -> None:
         self._acknowledged[source] = max(number, self._acknowledged.get(source, 0))
@@ -229,7 +236,7 @@ class Durable(Check):
     def kept(self, events: Collection[Event]) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
         for source, last in self._acknowledged.items():
             for number in range(1, last + 1):
-                if (source, number) not in events:
+                if (source, number) not in events and (source, number) not in self._lost:
                     yield (*source, 0), source, number, "on disk, for it was acknowledged"
 
 
@@ -246,6 +253,7 @@ class Progress(Check):
     def __init__(self) -> None:
         self._times: dict[tuple[str, int], array[int]] = {}
         self._acknowledged: dict[tuple[str, int], int] = {}
+        self._lost: set[Event] = set()
         self._got: dict[tuple[Seat, tuple[str, int]], int] = {}
         self._since: dict[tuple[Seat, str], int] = {}
 
@@ -259,6 +267,9 @@ class Progress(Check):
     def missed(self, seat: Seat, source: str) -> None:
         self._since[seat, source] = self.clock()
 
+    def lost(self, source: tuple[str, int], first: int, last: int) -> None:
+        self._lost.update((source, number) for number in range(first, last + 1))
+
     def acknowledged(self, source: tuple[str, int], number: int) -> None:
         self._acknowledged[source] = max(number, self._acknowledged.get(source, 0))
 
@@ -270,10 +281,13 @@ class Progress(Check):
                 yield (*source, 0), source, last, "acknowledged, for its source lives and all is calm"
         for source, times in self._times.items():
             due = max(tails.get(source, 0), self._acknowledged.get(source, 0))
+            while (source, due) in self._lost:
+                due -= 1
             for seat in seats.values() if due else ():
                 since = self._since.get((seat, source[0]), seat.at) + self.patience
                 if seat.history and not seat.told and self.clock() >= since:
-                    hole = next((each for each in range(1, due + 1) if not seat.has(source, each)), 0)
+                    asked = (each for each in range(1, due + 1) if (source, each) not in self._lost)
+                    hole = next((each for each in asked if not seat.has(source, each)), 0)
                     if hole:
                         yield seat.key, source, hole, "delivered here, for the history was asked for"
                     continue
