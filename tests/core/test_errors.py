@@ -74,6 +74,7 @@ EXAMPLES: dict[str, tuple[GossamerError, list[str]]] = {
     "Unsigned": (errors.Unsigned("echo"), ["'echo'", "no signature", "gossamer templates sign"]),
     "Altered": (errors.Altered("echo", "file 'a.py' differs"), ["'echo'", "'a.py'", "again"]),
     "Untrusted": (errors.Untrusted("echo", "ed25519:AAAA", 2), ["'echo'", "ed25519:AAAA", "2", "[trust]"]),
+    "Lost": (errors.Lost("news", [(2, 4), (9, 9)]), ["4 events", "'news'", "2 to 4, 9", "publish"]),
     "NoAnswer": (errors.NoAnswer("lookup of 'x'", 2.5), ["lookup of 'x'", "2.5 s"]),
     "NotHandedOver": (
         errors.NotHandedOver("news", {"connection lost": 2, "link stalled": 1}),
@@ -123,6 +124,7 @@ def test_only_what_may_pass_by_itself_is_worth_a_retry() -> None:
         "Full",
         "CannotConnect",
         "Incomplete",
+        "Lost",
         "NoAnswer",
         "NotHandedOver",
     }

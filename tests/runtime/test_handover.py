@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
-from gossamer import Limits, NoAnswer, Node, Role, connect
+from gossamer import Limits, Lost, NoAnswer, Node, Role, connect
+from gossamer.core import effect
+from gossamer.core.names import channel_id
 
 from .parties import ANY_PORT, SOON, client, host_of, reach, server, strand_of, take
 
@@ -139,3 +141,24 @@ async def test_closing_moves_to_a_second_server_if_the_first_dies_before_it_took
                 await listener.close()
             await closing
             assert await take(events, 1) == [b"moved"]
+
+
+async def test_events_that_were_given_up_elsewhere_are_told_as_lost() -> None:
+    async with connect() as node:
+        channel = await node.channel("news", "total-order")
+        host, number = host_of(node), channel_id("news")
+        for _ in range(4):
+            await channel.publish(b"x")
+        await channel.acknowledged(4, SOON)
+        host.do([effect.Lost(number, 2, 2), effect.Lost(number, 3, 3), effect.Acknowledged(number, 4)])
+        await channel.acknowledged(1, SOON)
+        with pytest.raises(Lost, match="2 to 3") as told:
+            await channel.acknowledged(4, SOON)
+        assert (told.value.ranges, told.value.count) == (((2, 3),), 2)
+        await channel.acknowledged(4, SOON)  # each is told once
+        with pytest.raises(Lost):
+            await channel.acknowledged(2, SOON)  # but for the event itself
+        host.do([effect.Lost(number, 5, 5)])
+        with pytest.raises(Lost, match="number 5"):
+            await channel.drain(SOON)
+        await channel.drain(SOON)

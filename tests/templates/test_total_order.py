@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gossamer.core.context import Context
-from gossamer.core.effect import Missed
+from gossamer.core.effect import Acknowledged, Lost, Missed
 from gossamer.core.errors import ConfigError, ProtocolError
 from gossamer.core.event import Criteria, Envelope, Wishes
 from gossamer.core.parcel import Parcel
@@ -500,3 +500,50 @@ def test_only_the_server_of_a_source_acknowledges_its_events() -> None:
     template.on_parcel(ctx, parcel("m/source", 1), "source")
     template.acks(ctx, Acks(0, 0, (("source", 1, 0, 0, 1),)), "other")
     assert template.streams["source", 1].confirmed == 0
+
+
+# what never gets a place
+
+
+class Source(Member):
+    """The same node, which publishes."""
+
+    def publish(self, number: int) -> None:
+        self.template.on_publish(self.ctx, parcel("m", number, number))
+
+    def told_of(self) -> list[object]:
+        """What the publishers here are told, in order."""
+        return [each for each in self.ctx.effects if isinstance(each, Lost | Acknowledged)]
+
+
+def test_a_parcel_that_a_later_one_overtakes_in_the_order_is_lost_before_that_is_acknowledged() -> None:
+    source = Source()
+    for number in (1, 2, 3, 4):
+        source.publish(number)
+    source.place(("m", 1), first=10)
+    assert source.told_of() == [Acknowledged(source.ctx.id, 1)]
+    source.place(("x", 1), ("m", 4), first=11)
+    assert source.told_of() == [
+        Lost(source.ctx.id, 2, 2),
+        Lost(source.ctx.id, 3, 3),
+        Acknowledged(source.ctx.id, 4),
+    ]
+
+
+def test_a_place_that_is_void_makes_its_parcel_a_lost_one() -> None:
+    source = Source()
+    for number in (1, 2):
+        source.publish(number)
+    source.place(("x", 1), first=10)
+    source.told += 1
+    source._take(source.order((1, "a"), 1, 11, (Entry(1), Entry(1, "m", 1, 2))))
+    assert source.told_of() == [Lost(source.ctx.id, 1, 1), Acknowledged(source.ctx.id, 2)]
+
+
+def test_where_a_part_of_the_order_is_missing_nothing_is_called_lost() -> None:
+    source = Source()
+    for number in (1, 2, 3):
+        source.publish(number)
+    source.place(("m", 1), first=10)
+    source.place(("m", 3), first=12)
+    assert not any(isinstance(each, Lost) for each in source.told_of())

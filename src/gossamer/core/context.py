@@ -15,6 +15,7 @@ from gossamer.core.effect import (
     Append,
     Drop,
     Effect,
+    Lost,
     Missed,
     Note,
     Read,
@@ -203,6 +204,10 @@ class Context:
     def acknowledge(self, number: int) -> None:
         """Tell publishers here that their events up to a number are acknowledged."""
         self._emit(Acknowledged(self.id, number))
+
+    def lose(self, first: int, last: int) -> None:
+        """Tell publishers here that their events of these numbers were given up by the nodes responsible."""
+        self._emit(Lost(self.id, first, last))
 
     def gap(self, source: str) -> None:
         """Tell local subscribers that events of a source are missing."""

@@ -89,6 +89,16 @@ class Acknowledged(Effect, frozen=True):
     number: int
 
 
+class Lost(Effect, frozen=True):
+    """Events published here, from one number to another, were given up by the nodes responsible: they will
+    never be acknowledged. It comes before an acknowledgement of later ones.
+    """
+
+    channel: int
+    first: int
+    last: int
+
+
 class Missed(Effect, frozen=True):
     """Subscribers on a channel here did not keep up with a source: events of it are missing."""
 

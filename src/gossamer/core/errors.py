@@ -36,6 +36,7 @@
         │   ├── Unsigned          it carries no signature
         │   ├── Altered           it is not what was signed
         │   └── Untrusted         the key that signed it is not among those that this node trusts
+        ├── Lost                  events published here were given up by the nodes responsible; says which
         └── NoAnswer              nothing came back in time
             └── NotHandedOver     events published here ended on this node; says how many and why
 
@@ -368,6 +369,22 @@ class Untrusted(BadPackage):
             f"it is signed by {key}, {'which' if trusted else 'and'} {has}: "
             f"if you know whose key it is, add it to `keys` of [trust] in the node's settings",
         )
+
+
+class Lost(RemoteError):
+    """Events published here were given up by the nodes responsible, and will never be acknowledged.
+
+    ranges
+        Numbers of the first and of the last event of each run.
+    """
+
+    def __init__(self, channel: str, ranges: Iterable[tuple[int, int]]) -> None:
+        self.channel, self.ranges = channel, tuple(ranges)
+        self.count = sum(last - first + 1 for first, last in self.ranges)
+        shown = [f"{first}" if first == last else f"{first} to {last}" for first, last in self.ranges[:5]]
+        more = ", and more" if len(self.ranges) > len(shown) else ""
+        which = f"number {', '.join(shown)}{more}"
+        super().__init__(f"{self.count} events on {channel!r} are lost ({which}): publish them again")
 
 
 class NoAnswer(RemoteError):

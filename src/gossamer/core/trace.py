@@ -40,6 +40,8 @@ MISSED = "missed"
 """Member: subscribers here were told that events of ``source`` are missing."""
 ACKNOWLEDGED = "acknowledged"
 """Member: publishers here were told that their events up to number ``first`` are acknowledged."""
+LOST = "lost"
+"""Member: publishers here were told that ``count`` events from number ``first`` on are lost."""
 OPENED = "opened"
 """Channel: it runs here from now on; ``detail`` is its template and then its promises, in words. ``value`` is
 the recovery bound of the template: nanoseconds after the last fault until it makes progress again, or 0."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from gossamer.core import trace
-from gossamer.core.effect import Acknowledged, Effect, Missed, Note, Send
+from gossamer.core.effect import Acknowledged, Effect, Lost, Missed, Note, Send
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Stamp
 from gossamer.core.wire import Item
@@ -50,6 +50,13 @@ class Tracer:
             case Acknowledged():
                 name, who = self._name(effect.channel), (self._node, self._incarnation, 0, effect.number, 0)
                 self._row(now, trace.MEMBER, trace.ACKNOWLEDGED, name, who, "", 0, "", 0)
+            case Lost():
+                count = effect.last - effect.first + 1
+                name, who = (
+                    self._name(effect.channel),
+                    (self._node, self._incarnation, 0, effect.first, count),
+                )
+                self._row(now, trace.MEMBER, trace.LOST, name, who, "", 0, "", 0)
             case Missed():
                 name, who = self._name(effect.channel), (effect.source, 0, 0, 0, 0)
                 self._row(now, trace.MEMBER, trace.MISSED, name, who, "", 0, "", 0)

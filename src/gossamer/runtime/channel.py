@@ -133,8 +133,9 @@ class Channel(Outlet):
 
         What that means is the template's: see `Acknowledged` in ``gossamer templates NAME``. Raises
         WishRefused at once where the template never acknowledges, and NoAnswer after so many seconds. Raises
-        DiskFull while the disk that it has to go to is full: the event stays on its way, and is stored once
-        there is room.
+        Lost if the nodes responsible gave it up, or an earlier one of which the application was not told.
+        Raises DiskFull while the disk that it has to go to is full: the event stays on its way, and is stored
+        once there is room.
         """
         if not self._instance.template.acknowledges:
             able = [name for name, each in catalog.templates().items() if each.acknowledges]
@@ -153,6 +154,7 @@ class Channel(Outlet):
             raise NoAnswer(f"acknowledgement of event {number} on {self.name!r}", timeout or 0) from None
         if known.get(channel, 0) < number and (failure := self._failure()) is not None:
             raise failure
+        self.tell_lost(number, number)
         if self._host.closed and known.get(channel, 0) < number:
             raise Closed(f"channel {self.name!r}")
 

@@ -21,6 +21,7 @@ from gossamer.core.effect import (
     Deliver,
     DeliverFeedback,
     Effect,
+    Lost,
     Missed,
     Repair,
     Reply,
@@ -35,7 +36,7 @@ MAX_WAITING = 65_536
 """Effects of a channel that may wait; messages beyond are dropped, as a network would."""
 
 Waiting = tuple[Effect, "Strand | None"]
-_OF_A_CHANNEL = (Deliver, DeliverFeedback, Acknowledged, Append, Missed, Repair)
+_OF_A_CHANNEL = (Deliver, DeliverFeedback, Acknowledged, Append, Lost, Missed, Repair)
 
 
 class Gate:

@@ -19,6 +19,7 @@ from gossamer.core.effect import (
     Drop,
     Effect,
     History,
+    Lost,
     Matching,
     Missed,
     Read,
@@ -58,6 +59,10 @@ from gossamer.transports.base import Group
 log = logging.getLogger("gossamer")
 
 
+MAX_LOST = 10_000
+"""Runs of lost events of a channel that are remembered."""
+
+
 class Subscriber(Protocol):
     """Where delivered events go."""
 
@@ -90,6 +95,8 @@ class Host:
         """What went wrong and was contained: malformed frames, template errors, and so on."""
         self.acknowledged: dict[int, int] = {}
         """Per channel the number up to which events published here are acknowledged."""
+        self.lost: dict[int, list[tuple[int, int]]] = {}
+        """Per channel the numbers of events published here that were given up, as (first, last)."""
         self.max_event = MAX_FRAME
         self.losses = Losses(self)
         self._values = values
@@ -257,6 +264,14 @@ class Host:
                     subscriber.gap(effect.channel, effect.source)
             case Acknowledged():
                 self.acknowledged[effect.channel] = effect.number
+                self.changed()
+            case Lost():
+                runs = self.lost.setdefault(effect.channel, [])
+                if runs and runs[-1][1] + 1 == effect.first:
+                    runs[-1] = (runs[-1][0], effect.last)
+                else:
+                    runs.append((effect.first, effect.last))
+                del runs[:-MAX_LOST]
                 self.changed()
             case Matching() | Room():
                 self.changed()

@@ -24,6 +24,7 @@ from gossamer.core.errors import (
     BadName,
     Closed,
     ConfigError,
+    Lost,
     NoAnswer,
     StorageError,
 )
@@ -387,16 +388,16 @@ class Node:
     async def close(self) -> None:
         """Drain, say goodbye, close. Safe to call twice.
 
-        Raises NoAnswer or DiskFull, once everything is closed, if events that were published here may be
-        lost by it.
+        Raises NoAnswer, Lost or DiskFull, once everything is closed, if events that were published here were
+        lost, or may be lost by it.
         """
         host = self._host
         if host is None or host.closed:
             return
-        undelivered: NoAnswer | StorageError | None = None
+        undelivered: Lost | NoAnswer | StorageError | None = None
         try:
             await self.drain()  # while it may still move to another server
-        except (NoAnswer, StorageError) as error:
+        except (Lost, NoAnswer, StorageError) as error:
             undelivered = error
         for task in self._background:
             task.cancel()
@@ -420,7 +421,7 @@ class Node:
     ) -> None:
         try:
             await self.close()
-        except (NoAnswer, StorageError):
+        except (Lost, NoAnswer, StorageError):
             if error is None:  # what the application met first says more
                 raise
 

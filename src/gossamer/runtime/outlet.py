@@ -13,6 +13,7 @@ from gossamer.core.errors import (
     BadEnvelope,
     Closed,
     Full,
+    Lost,
     NoAnswer,
     NotHandedOver,
     StorageError,
@@ -63,6 +64,8 @@ class Outlet:
         best = host.neighbours.best_frame(entry.name)
         self._sealer.limit = min(self._instance.template.parcel_bytes, best)
         self._publishes = False
+        self._told_lost = 0
+        """The number up to which the application has heard of lost events."""
         self._subscriptions: dict[int, Subscription] = {}
         self._sealing: asyncio.Handle | None = None
         self._breathless = False
@@ -261,7 +264,8 @@ class Outlet:
         and ``causal`` that the server has it (a backbone node waits for the other members), on
         ``total-order`` and ``persistent`` that it is acknowledged. What is to be retained is written down.
         Raises NoAnswer after so many seconds, NotHandedOver if events ended on this node since they were
-        published (each is told once), and DiskFull while the disk that it has to go to is full.
+        published (each is told once), Lost if they were given up elsewhere, and DiskFull while the disk that
+        it has to go to is full.
         """
         self.flush()
         try:
@@ -277,6 +281,19 @@ class Outlet:
         reasons = self._host.losses.not_handed_over(self.name, self._instance.template.repairs)
         if reasons:
             raise NotHandedOver(self.name, reasons)
+        self.tell_lost(self._sealer.next_number)
+
+    def tell_lost(self, upto: int, event: int = 0) -> None:
+        """Raise Lost for events up to a number of which the application has not heard, and for one event."""
+        known = self._host.lost.get(self._instance.context.id, [])
+        found = [
+            (first, last)
+            for first, last in known
+            if (self._told_lost < last and first <= upto) or first <= event <= last
+        ]
+        if found:
+            self._told_lost = max(self._told_lost, *(last for _, last in found))
+            raise Lost(self.name, found)
 
     @property
     def unconfirmed(self) -> bool:

@@ -103,6 +103,8 @@ class Counts(msgspec.Struct):
         Answers given, answers that reached their target, and repetitions of those.
     missed
         Times that a subscription was told of a gap.
+    lost
+        Events of which their source was told that they are lost.
     violations
         Promises broken.
     """
@@ -116,6 +118,7 @@ class Counts(msgspec.Struct):
     feedback: int = 0
     feedback_duplicates: int = 0
     missed: int = 0
+    lost: int = 0
     violations: int = 0
 
 

@@ -25,6 +25,7 @@ from gossamer.core.effect import (
     DeliverFeedback,
     Drop,
     Effect,
+    Lost,
     Missed,
     Read,
     Reply,
@@ -226,6 +227,8 @@ class Carrier:
                     stored[effect.channel] = effect.ticket  # type: ignore[attr-defined]
             elif kind is Acknowledged:
                 self._acknowledged(host, effect)  # type: ignore[arg-type]
+            elif kind is Lost:
+                self._lost(host, effect)  # type: ignore[arg-type]
             elif kind is Missed:
                 self._missed(host, effect)  # type: ignore[arg-type]
             elif kind is Append or kind is Read or kind is Trim:
@@ -334,6 +337,11 @@ class Carrier:
         channel = self.channels[effect.channel].name
         for witness in host.witnesses:
             witness.missed(self._world, host.name, host.life, channel, effect.source)
+
+    def _lost(self, host: Host, effect: Lost) -> None:
+        channel = self.channels[effect.channel].name
+        for witness in host.witnesses:
+            witness.lost(self._world, host.name, host.life, channel, effect.first, effect.last)
 
     def _acknowledged(self, host: Host, effect: Acknowledged) -> None:
         channel = self.channels[effect.channel].name

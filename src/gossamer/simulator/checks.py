@@ -393,6 +393,12 @@ class Ledger(Witness):
         for check in self.channels[channel].checks:
             self._blame(world, check, channel, check.acknowledged((node, life), number))
 
+    def lost(self, world: World, node: str, life: int, channel: str, first: int, last: int) -> None:
+        books = self.channels[channel]
+        books.counts.lost += last - first + 1
+        for check in books.checks:
+            check.lost((node, life), first, last)
+
     def answered(self, world: World, node: str, life: int, receipt: Receipt, number: int) -> None:
         self.channels[receipt.channel].counts.answered += 1
         key = (receipt.channel, node, life, number)

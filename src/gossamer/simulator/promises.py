@@ -62,6 +62,9 @@ class Check:
         """A source was told that its events up to a number are acknowledged; answers as ``settled``."""
         return ()
 
+    def lost(self, source: tuple[str, int], first: int, last: int) -> None:
+        """A source was told that its events of these numbers are lost."""
+
     def kept(self, events: Collection[Event]) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
         """As ``settled``: these events are on the disks of nodes."""
         return ()
@@ -246,6 +249,10 @@ class Durable(Check):
         self._acknowledged: dict[tuple[str, int], int] = {}
         self._majorities: dict[Event, int] = {}
         """Of events that are not acknowledged: the majority when they were published, if one was known."""
+        self._lost: set[Event] = set()
+
+    def lost(self, source: tuple[str, int], first: int, last: int) -> None:
+        self._lost.update((source, number) for number in range(first, last + 1))
 
     def published(self, source: tuple[str, int], number: int) -> None:
         self._majorities[source, number] = self.copies((source, number))[1]
@@ -256,6 +263,8 @@ class Durable(Check):
         before = self._acknowledged.get(source, 0)
         self._acknowledged[source] = max(number, before)
         for each in range(before + 1, number + 1):
+            if (source, each) in self._lost:
+                continue
             disks, majority = self.copies((source, each))
             majority = min(majority, self._majorities.pop((source, each), 0))
             if disks < majority:
@@ -265,7 +274,7 @@ class Durable(Check):
         for source, last in self._acknowledged.items():
             self.judged += 1
             for number in range(1, last + 1):
-                if (source, number) not in events:
+                if (source, number) not in events and (source, number) not in self._lost:
                     yield (*source, 0), source, number, "on disk, for it was acknowledged"
 
 
@@ -288,6 +297,7 @@ class Progress(Check):
     def __init__(self) -> None:
         self._times: dict[tuple[str, int], array[int]] = {}
         self._acknowledged: dict[tuple[str, int], int] = {}
+        self._lost: set[Event] = set()
         self._got: dict[tuple[Seat, tuple[str, int]], int] = {}
         self._since: dict[tuple[Seat, str], int] = {}
         self._found: dict[tuple[str, int], int] = {}
@@ -303,12 +313,15 @@ class Progress(Check):
     def missed(self, seat: Seat, source: str) -> None:
         self._since[seat, source] = self.clock()
 
+    def lost(self, source: tuple[str, int], first: int, last: int) -> None:
+        self._lost.update((source, number) for number in range(first, last + 1))
+
     def acknowledged(
         self, source: tuple[str, int], number: int
     ) -> Iterable[tuple[SeatKey, tuple[str, int], int, str]]:
         before = self._acknowledged.get(source, 0)
         self._acknowledged[source] = max(number, before)
-        if self.early or number <= before:
+        if self.early or number <= before or (source, number) in self._lost:
             return
         published = self._times[source][number - 1]
         for seat, reached in self.members():
@@ -328,15 +341,18 @@ class Progress(Check):
         for source, times in self._times.items():
             old = bisect_right(times, self.clock() - self.patience)
             acknowledged = min(old, self._acknowledged.get(source, 0))
-            lost = self._lost(seats.values(), source, acknowledged)
-            if lost:
-                yield (*source, 0), source, lost, "delivered somewhere, for it was acknowledged"
+            nowhere = self._nowhere(seats.values(), source, acknowledged)
+            if nowhere:
+                yield (*source, 0), source, nowhere, "delivered somewhere, for it was acknowledged"
             due = max(tails.get(source, 0), acknowledged)
+            while (source, due) in self._lost:
+                due -= 1
             for seat in seats.values() if due else ():
                 since = self._since.get((seat, source[0]), seat.at) + self.joined
                 if seat.history and not seat.told and self.clock() >= seat.at + self.patience:
                     self.judged += 1
-                    hole = next((each for each in range(1, due + 1) if not seat.has(source, each)), 0)
+                    asked = (each for each in range(1, due + 1) if (source, each) not in self._lost)
+                    hole = next((each for each in asked if not seat.has(source, each)), 0)
                     if hole:
                         yield seat.key, source, hole, "delivered here, for the history was asked for"
                     continue
@@ -347,13 +363,14 @@ class Progress(Check):
                     said = "acknowledged" if due <= acknowledged else "published"
                     yield seat.key, source, due, f"delivered here, for it was {said} and all is calm"
 
-    def _lost(self, seats: Collection[Seat], source: tuple[str, int], acknowledged: int) -> int:
+    def _nowhere(self, seats: Collection[Seat], source: tuple[str, int], acknowledged: int) -> int:
         """The first acknowledged event that some seats were there for and none has; 0 if there is none."""
         times = self._times[source]
         for number in range(self._found.get(source, 0) + 1, acknowledged + 1):
             until = times[number - 1] - self.joined
             there = [seat for seat in seats if not seat.criteria and seat.at <= until]
-            if there and not any(seat.has(source, number) for seat in there):
+            lost = (source, number) in self._lost
+            if there and not lost and not any(seat.has(source, number) for seat in there):
                 return number
             self._found[source] = number
         return 0

@@ -64,6 +64,7 @@ class ChannelResult(msgspec.Struct, frozen=True):
     feedback: int
     feedback_duplicates: int
     missed: int
+    lost: int
     violations: int
     stayed: Stayed
     latency_p50: float
@@ -114,6 +115,7 @@ class Result(msgspec.Struct, frozen=True):
     feedback: int
     feedback_duplicates: int
     missed: int
+    lost: int
     violations: int
     examples: tuple[Violation, ...]
     unchecked: tuple[str, ...]

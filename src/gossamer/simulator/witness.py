@@ -72,6 +72,9 @@ class Witness:
     def acknowledged(self, world: World, node: str, life: int, channel: str, number: int) -> None:
         """Publishers on a node were told that their events up to a number are acknowledged."""
 
+    def lost(self, world: World, node: str, life: int, channel: str, first: int, last: int) -> None:
+        """Publishers on a node were told that their events of these numbers are lost."""
+
     def answered(self, world: World, node: str, life: int, receipt: Receipt, number: int) -> None:
         """Somebody here answers an event; ``number`` is the answer's own. It is about to leave."""
 

@@ -59,8 +59,11 @@ class Reliable(Sourced[S]):
         self._repair, self._reminder = nanoseconds(settings.repair), nanoseconds(2 * settings.ack)
         self._much = max(settings.send_window // 4, 1)
         self._far = max(1024, FAR * settings.send_window)
-        self._sent: deque[tuple[int, int]] = deque()
-        """Parcels from here that are not acknowledged: sequence number, and number of the last event."""
+        self._sent: deque[tuple[int, int, int]] = deque()
+        """Parcels from here that are not acknowledged: sequence number, and numbers of the first and the last
+        event."""
+        self.given_up: set[int] = set()
+        """Sequence numbers among them that will never be acknowledged."""
         self._sides: dict[str, frozenset[str]] = {}
         """Per neighbour in the tree, the nodes that stand on its side."""
         self._answers = False
@@ -79,7 +82,8 @@ class Reliable(Sourced[S]):
         stream = self._stream(ctx, parcel, 1)
         stream.add(parcel)
         if parcel.stamp.key == (ctx.node, ctx.incarnation):
-            self._sent.append((parcel.stamp.sequence, parcel.stamp.first + parcel.stamp.count - 1))
+            first = parcel.stamp.first
+            self._sent.append((parcel.stamp.sequence, first, first + parcel.stamp.count - 1))
         if self.ready(ctx):
             ctx.send(self.hops(ctx, None), parcel)
         self.advance(ctx, stream, None)
@@ -156,10 +160,14 @@ class Reliable(Sourced[S]):
         self.confirm(ctx, number)
 
     def confirm(self, ctx: Context, number: int) -> None:
-        """Parcels from here are acknowledged up to a number: tell the application."""
+        """Parcels from here are acknowledged up to a number, but for those given up: tell the application."""
         event = 0
         while self._sent and self._sent[0][0] <= number:
-            event = self._sent.popleft()[1]
+            sequence, first, event = self._sent.popleft()
+            if sequence in self.given_up:
+                self.given_up.discard(sequence)
+                if first <= event:
+                    ctx.lose(first, event)
         if event:
             ctx.acknowledge(event)
 

@@ -91,6 +91,8 @@ class TotalOrder(Reliable[S]):
         """Entries by index, each with how many parcels had a place before."""
         self.sequencer = (0, "")
         """Term and node of whoever told the order last."""
+        self._known = 0
+        """The index up to which the order was heard without a hole."""
         self._heard: dict[Key, deque[tuple[int, int]]] = {}
         """Parcels of orders that are not done, each with the last index in it."""
         self._proposed: dict[Key, int] = {}
@@ -187,8 +189,12 @@ class TotalOrder(Reliable[S]):
         if order.history < self.history or (order.history > self.history and not self._credible(ctx, parcel)):
             heard.append((parcel.stamp.sequence, 0))
             return
+        whole = order.history == self.history and order.first <= self._known + 1
         if order.history > self.history:
             self._change(ctx, order)
+        if whole:
+            self._find_skipped(ctx, order)
+        self._known = max(self._known if whole else 0, order.first + len(order.entries) - 1)
         self.next = self.next or order.first
         number, confirmed = order.number, {}
         for index, entry in enumerate(order.entries, order.first):
@@ -206,6 +212,19 @@ class TotalOrder(Reliable[S]):
     def _credible(self, ctx: Context, parcel: Parcel) -> bool:
         """Whether a later history is told by a node that may be a voter; a client believes its server."""
         return not on_backbone(ctx) or parcel.stamp.node.removeprefix(MARK) in self.group.live(ctx)
+
+    def _find_skipped(self, ctx: Context, order: Order) -> None:
+        """Parcels from here without a place, though a later one has its place: they will never have one.
+
+        Told only while no part of the order is missing here: else their places may be in that part.
+        """
+        own = (ctx.node, ctx.incarnation)
+        stream = self.streams.get(own)
+        placed = [entry.sequence for entry in order.entries if entry.source and entry.key == own]
+        if stream is None or not placed:
+            return
+        between = (each[0] for each in self._sent if stream.confirmed < each[0] < max(placed))
+        self.given_up.update(set(between).difference(placed))
 
     def heard_confirmed(self, ctx: Context, key: Key, stream: Stream) -> None:
         if key == (ctx.node, ctx.incarnation):
