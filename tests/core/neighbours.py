@@ -24,6 +24,8 @@ from gossamer.core.effect import (
     Read,
     Repair,
     Send,
+    Store,
+    Stored,
     Trim,
     Wake,
 )
@@ -122,6 +124,7 @@ class Neighbours:
 
     def do(self, name: str, effects: list[Effect]) -> None:
         assert len(effects) < 20_000, "one input makes any number of effects"
+        stored: dict[int, int] = {}
         for effect in effects:
             match effect:
                 case Wake():
@@ -135,6 +138,10 @@ class Neighbours:
                     self.delivered[name] += 1
                 case Append() | Read() | Trim() | Repair():
                     self._store(name, effect)
+                case Store() if effect.ticket:
+                    stored[effect.channel] = effect.ticket
+        for channel, ticket in stored.items():
+            self.do(name, self.engines[name].report(self.now, channel, Stored(ticket)))
 
     def _store(self, name: str, effect: Append | Read | Trim | Repair) -> None:
         log = self.logs.setdefault((name, effect.channel), MemoryLog())

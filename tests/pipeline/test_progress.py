@@ -69,8 +69,8 @@ RUNS: dict[str, tuple[str, Publishing, bool]] = {
     "reliable": ("reliable", publishing, True),
     "persistent": ("persistent", publishing, True),
     "silent": ("reliable", silent, False),
-    "hasty": ("reliable", hasty, True),
-    "hasty-persistent": ("persistent", hasty, True),
+    "hasty": ("reliable", hasty, False),
+    "hasty-persistent": ("persistent", hasty, False),
 }
 """Template, what it does with what is published, and whether the simulator's own check is content."""
 

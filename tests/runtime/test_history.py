@@ -100,10 +100,9 @@ async def test_a_history_that_cannot_be_is_refused(wish: dict[str, float]) -> No
 
 async def test_an_acknowledgement_that_does_not_come_is_said_to_be_missing() -> None:
     async with connect() as node:
-        channel = await node.channel("news", template="multicast")
-        receipt = await channel.publish(b"x")
-        with pytest.raises(NoAnswer, match="acknowledgement of event 1 on 'news'"):
-            await channel.acknowledged(receipt, timeout=0.01)
+        channel = await node.channel("news", template="reliable")
+        with pytest.raises(NoAnswer, match="acknowledgement of event 7 on 'news'"):
+            await channel.acknowledged(7, timeout=0.01)
 
 
 # the archive

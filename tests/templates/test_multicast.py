@@ -154,10 +154,11 @@ def test_the_same_number_of_another_source_or_life_is_no_copy() -> None:
 
 def test_the_window_is_the_one_in_the_settings() -> None:
     ctx, template = FakeContext("m", neighbours="a"), multicast(window=2)
-    for sequence in (5, 4, 3):
+    for sequence in (1, 2, 3, 4, 5, 6, 7, 8, 1, 8):
         template.on_parcel(ctx, parcel("a", sequence), "a")
-    assert [each.stamp.sequence for each in ctx.delivered()] == [5, 4]
-    assert [reason for _, reason in ctx.dropped()] == ["seen before"]
+    assert [each.stamp.sequence for each in ctx.delivered()] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert template.seen.window == 2
+    assert [reason for _, reason in ctx.dropped()] == ["seen before"] * 2
 
 
 def test_a_source_asks_to_be_in_the_group_and_its_parcels_wait_until_it_is() -> None:

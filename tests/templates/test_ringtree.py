@@ -78,7 +78,7 @@ def test_a_second_copy_is_refused_and_memory_is_bounded() -> None:
     for _ in range(100):
         own.publish(wait=0.05)
     seen = own.at("m3").seen
-    assert all(len(recent) <= 20 for _, recent in seen._recent.values())
+    assert all(len(each.recent) <= 20 for source in seen._recent.values() for each in source.windows)
     assert own.got["m3"] == list(range(1, 101))
     assert not own.ledger.examples
 

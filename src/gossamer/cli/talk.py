@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import sys
@@ -153,7 +154,11 @@ async def _publish(
             heard = False
         try:
             async for payload in given(payloads):
-                await channel.publish(payload, envelope)
+                try:
+                    async with asyncio.timeout(timeout):
+                        await channel.publish(payload, envelope)
+                except TimeoutError:
+                    raise NoAnswer(f"publishing event {published + 1} on {name!r}", timeout) from None
                 published += 1
             await channel.drain(timeout)
             taken_over = True

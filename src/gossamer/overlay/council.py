@@ -30,6 +30,7 @@ from gossamer.overlay.councilwords import (
     Copied,
     Copy,
     Entry,
+    Fetched,
     Founded,
     History,
     Lead,
@@ -225,6 +226,8 @@ class Council:
         if letter.term > max(self.term, TERMS) + TERMS:
             raise ProtocolError("message.term", letter.term, f"at most {max(self.term, TERMS) + TERMS}")
         index, most = getattr(letter, "index", 0), letter.history[0] + APART
+        if isinstance(letter, Fetched):  # a node without a history names the index that it was asked for
+            most = latest + APART
         if not isinstance(letter, Founded) and index > most:
             raise ProtocolError("message.index", index, f"of that history, at most {most}")
         if isinstance(letter, Founded):
