@@ -75,13 +75,13 @@ proof-kills: install
 # Joins at one place, swaps beside a crash, adjacent crashes and partitions of multirings, SEEDS of each.
 proof-rings: SEEDS = 100
 proof-rings: install
-	$(BIN)/python -m tests.rings.cases $(SEEDS)
+	$(BIN)/python -m tests.templates.multiring.cases $(SEEDS)
 
 # Objects that disconnect, move and reconnect on dispatch channels: MOVES random histories.
 MOVES ?= 1000
 
 proof-moves: install
-	$(BIN)/python -m tests.templates.histories $(MOVES)
+	$(BIN)/python -m tests.templates.dispatch.histories $(MOVES)
 
 # Clients that move, only publish or only listen, and servers restarted in turn: progress, SEEDS of each.
 PLAIN := $(basename $(patsubst scenarios/%,%,$(wildcard scenarios/plain/*.toml)))

@@ -10,9 +10,9 @@ import msgspec
 
 from gossamer.core.parcel import Depend, Parcel
 from gossamer.core.wire import Item
-from gossamer.simulator.models import LinkModel
-from gossamer.simulator.scenario import Channel, Publish, React, Scenario, Subscribe, build
-from gossamer.simulator.topology import Network
+from gossamer.simulator.network.link_models import LinkModel
+from gossamer.simulator.network.topology import Network
+from gossamer.simulator.scenario.run import Channel, Publish, React, Scenario, Subscribe, build
 
 DURATION, END = 60.0, 50.0
 

@@ -24,10 +24,10 @@ from typing import Any
 import msgspec
 
 from gossamer.core.names import channel_id
-from gossamer.simulator.checks import Ledger
-from gossamer.simulator.scenario import Scenario, build, load
-from gossamer.simulator.smaller import smaller
-from gossamer.simulator.witness import Witness
+from gossamer.simulator.invariants.checks import Ledger
+from gossamer.simulator.scenario.run import Scenario, build, load
+from gossamer.simulator.scenario.shrink import smaller
+from gossamer.simulator.workload.observers import Witness
 from gossamer.simulator.world import World
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios" / "multiring"

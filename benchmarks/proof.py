@@ -25,8 +25,8 @@ from rich.console import Console
 from rich.table import Table
 
 from gossamer.catalog import templates
-from gossamer.simulator.scenario import ChannelResult, Result, load, run
-from gossamer.simulator.smaller import smaller
+from gossamer.simulator.scenario.run import ChannelResult, Result, load, run
+from gossamer.simulator.scenario.shrink import smaller
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 

@@ -24,11 +24,11 @@ from gossamer.analysis import reach
 from gossamer.core.context import NODES
 from gossamer.core.parcel import Parcel
 from gossamer.core.wire import Item
-from gossamer.ringtrees.places import begin
-from gossamer.simulator.field import Field
-from gossamer.simulator.models import LinkModel
-from gossamer.simulator.witness import Witness
+from gossamer.simulator.network.field import Field
+from gossamer.simulator.network.link_models import LinkModel
+from gossamer.simulator.workload.observers import Witness
 from gossamer.simulator.world import World
+from gossamer.templates.ringtree.layout import begin
 
 CHANNEL, PUBLISHERS = "news", 16
 LATENCY = 0.01

@@ -25,7 +25,7 @@ from gossamer.core.receipt import Notary
 from gossamer.core.sealer import Sealer
 from gossamer.core.template import Template
 from gossamer.core.wire import decode, pieces
-from gossamer.runtime.received import opened
+from gossamer.runtime.api.event import opened
 from gossamer.transports.stream import Intake
 
 SIZES = (10, 100, 1_000, 10_000, 100_000)

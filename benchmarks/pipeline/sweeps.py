@@ -12,9 +12,9 @@ from benchmarks.pipeline.figures import Figure, medians, seconds
 from gossamer.pipeline.session import session
 from gossamer.pipeline.simulations import Simulation
 from gossamer.pipeline.sweep import grid, run_sweep, task
-from gossamer.simulator.scenario import run
-from gossamer.simulator.script import Channel, Publish, Scenario, Subscribe
-from gossamer.simulator.topology import Network
+from gossamer.simulator.network.topology import Network
+from gossamer.simulator.scenario.file import Channel, Publish, Scenario, Subscribe
+from gossamer.simulator.scenario.run import run
 
 RUNS = 24
 TINY = 200

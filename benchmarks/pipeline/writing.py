@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.pipeline.figures import Figure
 from gossamer.core import trace
-from gossamer.simulator.scenario import load, run
+from gossamer.simulator.scenario.run import load, run
 from gossamer.traces.writer import TraceWriter
 
 COUNT = 500_000

@@ -1,9 +1,9 @@
 """gossamer: event dissemination with just the right quality of service."""
 
-from gossamer.announce.follower import FollowerSettings
+from gossamer.announce.announcer import StationSettings
+from gossamer.announce.listener import FollowerSettings
 from gossamer.announce.reliability import Erasure, Repetition
 from gossamer.announce.sender import Pace
-from gossamer.announce.station import StationSettings
 from gossamer.core.errors import (
     AddressInUse,
     Altered,
@@ -39,6 +39,7 @@ from gossamer.core.errors import (
     UnknownKey,
     UnknownTemplate,
     Unsigned,
+    UnsupportedOperation,
     Untrusted,
     WishRefused,
 )
@@ -47,15 +48,15 @@ from gossamer.core.names import Role
 from gossamer.core.receipt import Receipt
 from gossamer.core.template import Settings, Template
 from gossamer.links.binding import Binding
-from gossamer.runtime.acknowledging import Redelivery
-from gossamer.runtime.announcer import Announcer
-from gossamer.runtime.channel import Channel
+from gossamer.runtime.api.announcer import Announcer
+from gossamer.runtime.api.channel import Channel
+from gossamer.runtime.api.event import ReceivedEvent
+from gossamer.runtime.api.indexer import Indexer
+from gossamer.runtime.api.listener import Listener
+from gossamer.runtime.api.node import Node, connect, run
+from gossamer.runtime.api.subscription import Subscription
 from gossamer.runtime.config import Limits, NodeConfig
-from gossamer.runtime.indexer import Indexer
-from gossamer.runtime.listener import Listener
-from gossamer.runtime.node import Node, connect, run
-from gossamer.runtime.received import ReceivedEvent
-from gossamer.runtime.subscription import Subscription
+from gossamer.runtime.delivery.acks import Redelivery
 
 __version__ = "0.1.0"
 
@@ -116,6 +117,7 @@ __all__ = [
     "UnknownKey",
     "UnknownTemplate",
     "Unsigned",
+    "UnsupportedOperation",
     "Untrusted",
     "WishRefused",
     "Wishes",

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from gossamer.core.errors import NoAnswer, UnknownChannel
 from gossamer.core.event import Criteria, Envelope
-from gossamer.runtime.channel import Channel
-from gossamer.runtime.node import Node, connect, run
+from gossamer.runtime.api.channel import Channel
+from gossamer.runtime.api.node import Node, connect, run
 from pyspark_gossamer.history import History, batches
 from pyspark_gossamer.manifest import Progress, SinkManifest
 from pyspark_gossamer.sink import BATCH, NAMES, PARTITION, QUERY, ROW, Rows, Sink

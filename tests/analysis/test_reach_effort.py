@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from gossamer.analysis import reach
-
-from ..ringtrees.rings import Ring, names
+from tests.templates.ringtree.rings import Ring, names
 
 
 def rings(*dead: tuple[int, int]) -> list[reach.Flags]:

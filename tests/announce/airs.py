@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from gossamer.announce.follower import Follower, FollowerSettings
+from gossamer.announce.announcer import Station, StationSettings
 from gossamer.announce.identity import Allotter, Thread
 from gossamer.announce.interest import Reporter
+from gossamer.announce.listener import Follower, FollowerSettings
 from gossamer.announce.sender import Pace, Sender
-from gossamer.announce.station import Station, StationSettings
-from gossamer.simulator.announcing import Air, Announcing, Listening
 from gossamer.simulator.dice import SeededDice
+from gossamer.simulator.workload.announcements import Air, Announcing, Listening
 
 MEETING = "meeting"
 

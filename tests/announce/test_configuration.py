@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.announce import configuration
-from gossamer.announce.book import Book
+from gossamer.announce.catalog import Book
 from gossamer.announce.configuration import Listed, Named, Page, Reports
 from gossamer.core.errors import ProtocolError
 
@@ -69,7 +69,7 @@ def test_a_thread_that_no_index_lists_is_listened_to_directly() -> None:
 
 
 def test_a_page_too_many_is_refused_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gossamer.announce.book.MOST_PAGES", 1)
+    monkeypatch.setattr("gossamer.announce.catalog.MOST_PAGES", 1)
     book = Book()
     assert book.put(P, 1, PAGE)
     assert not book.put(Q, 1, PAGE)

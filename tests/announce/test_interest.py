@@ -9,17 +9,16 @@ from hypothesis import strategies as st
 from gossamer.announce.configuration import Reports
 from gossamer.announce.header import Code, Header, decode, encode
 from gossamer.announce.identity import Allotter
+from gossamer.announce.index_plan import REST, planned
 from gossamer.announce.interest import MOST_REPORTED, Collector, Reporter
 from gossamer.announce.interest import decode as decode_report
-from gossamer.announce.plan import REST, planned
+from gossamer.announce.observer import Survey
 from gossamer.announce.sender import Packet
-from gossamer.announce.survey import Survey
 from gossamer.core.errors import ConfigError, ProtocolError
 from gossamer.core.names import NANOSECONDS, nanoseconds
-from gossamer.simulator.announcing import Air, AirModel
 from gossamer.simulator.dice import SeededDice
-
-from .airs import MEETING, announcing, listening, payloads, threads
+from gossamer.simulator.workload.announcements import Air, AirModel
+from tests.announce.airs import MEETING, announcing, listening, payloads, threads
 
 ASKED = Reports("reports", period=100.0, probability=0.2)
 

@@ -6,14 +6,13 @@ import pytest
 
 from gossamer.announce import index
 from gossamer.announce.assembly import Assembler
-from gossamer.announce.follower import Follower, FollowerSettings
 from gossamer.announce.header import Code, decode
-from gossamer.announce.plan import Plan
+from gossamer.announce.index_plan import Plan
+from gossamer.announce.listener import Follower, FollowerSettings
 from gossamer.announce.sender import Pace
 from gossamer.core.errors import BadName, ConfigError, Cyclic
-from gossamer.simulator.announcing import Air, AirModel, Announcing
-
-from .airs import MEETING, announcing, listening, payloads, threads
+from gossamer.simulator.workload.announcements import Air, AirModel, Announcing
+from tests.announce.airs import MEETING, announcing, listening, payloads, threads
 
 
 def indexed(air: Air, names: str = "abc", **settings: float) -> tuple[Announcing, dict[str, bytes]]:

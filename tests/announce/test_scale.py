@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gossamer.announce.follower import Follower
+from gossamer.announce.announcer import Station, StationSettings
 from gossamer.announce.identity import Allotter
+from gossamer.announce.listener import Follower
 from gossamer.announce.sender import Pace, Sender
-from gossamer.announce.station import Station, StationSettings
-from gossamer.simulator.announcing import Air, AirModel, Announcing, Listening
+from gossamer.simulator.workload.announcements import Air, AirModel, Announcing, Listening
 
 THREADS, GROUPS, INDEXES = 10_000, 16, 64
 

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from gossamer.bench import session, systems
-from gossamer.bench.book import DONE, LAST, MARK, PROBE, READY, SEEN, Board, Book, Load
 from gossamer.bench.charts import page
 from gossamer.bench.peers import Plan, Result, compare
+from gossamer.bench.progress import DONE, LAST, MARK, PROBE, READY, SEEN, Board, Book, Load
 from gossamer.bench.scaling import data_rates, relative, reliability, work
 from gossamer.bench.session import Outcome, RoundTrips, Session
 from gossamer.cli.bench import show, told

@@ -13,9 +13,8 @@ from typer.testing import CliRunner, Result
 from gossamer.cli.packages import app
 from gossamer.security.keys import PrivateKey
 from gossamer.security.package import read_package
-
-from ..security.sources import ECHO
-from ..system.programs import address_of, gossamer, listening
+from tests.security.sources import ECHO
+from tests.system.programs import address_of, gossamer, listening
 
 
 def run(*arguments: object) -> Result:

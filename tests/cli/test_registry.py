@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ..system.programs import Program, address_of, gossamer
+from tests.system.programs import Program, address_of, gossamer
 
 
 @pytest.fixture(scope="module")

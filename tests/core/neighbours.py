@@ -33,13 +33,12 @@ from gossamer.core.engine import Engine
 from gossamer.core.errors import ProtocolError
 from gossamer.core.event import Criteria
 from gossamer.core.names import NANOSECONDS, Role
+from gossamer.core.operations import KeepSession, ReadHistory
 from gossamer.core.tree import Tree
 from gossamer.core.wire import Item
-from gossamer.overlay.directory import Directory, Entry
-from gossamer.overlay.monitor import MonitorSettings, monitor
-from gossamer.overlay.movewords import Keep
-from gossamer.overlay.registry import Registry
-from gossamer.overlay.replay import HistoryWish
+from gossamer.overlay.backbone.setup import MonitorSettings, monitor
+from gossamer.overlay.directory.service import Directory, Entry
+from gossamer.overlay.registry.service import Registry
 from gossamer.storage.memory import MemoryLog
 from gossamer.testing.hostile import Stranger
 
@@ -114,11 +113,11 @@ class Neighbours:
         number, effects = engine.subscribe(self.now, "news", Criteria())
         self.do(name, effects)
         if self.template == "persistent" and name == "client":
-            self.do(name, engine.call(self.now, "news", 1, HistoryWish(number, 0)))
+            self.do(name, engine.call(self.now, "news", 1, ReadHistory(number, 0)))
         if self.template == "dispatch" and name == "client":
             number, effects = engine.subscribe(self.now, "news", Criteria())
             self.do(name, effects)
-            self.do(name, engine.call(self.now, "news", 1, Keep(number, "orders")))
+            self.do(name, engine.call(self.now, "news", 1, KeepSession(number, "orders")))
 
     # what engines want
 

@@ -10,7 +10,7 @@ from gossamer.core.effect import Drop, Reply, Send, Wake
 from gossamer.core.event import Criteria
 from gossamer.core.names import NANOSECONDS, channel_id
 from gossamer.core.tree import Tree
-from gossamer.overlay.directory import Entry, WhatIs
+from gossamer.overlay.directory.service import Entry, WhatIs
 from gossamer.testing.fake import FakeContext, parcel
 
 BACKBONE = Tree([("b1", "b2"), ("b2", "b3")])

@@ -6,19 +6,19 @@ import msgspec
 import pytest
 
 from gossamer.catalog import templates
+from gossamer.consensus.messages import Copy, Entry, Stranger, Welcome
 from gossamer.core.control import AHEAD, Instant, Life, Message, check_instants
 from gossamer.core.errors import ProtocolError
 from gossamer.core.names import NANOSECONDS
-from gossamer.overlay.councilwords import Copy, Entry, Stranger, Welcome
-from gossamer.overlay.cut import AskCut, Cut
-from gossamer.overlay.filterwords import Tell
-from gossamer.overlay.linkwords import Offer
-from gossamer.overlay.movewords import Claim, Filled, Hosts, Passed, Settled
-from gossamer.overlay.post import Relay
-from gossamer.overlay.relaywords import Begin, Begun
-from gossamer.overlay.streamwords import Acks
-from gossamer.rings.words import Announce, Found, Person, Seek
-from gossamer.runtime.greeting import Hello
+from gossamer.overlay.backbone.messages import Offer
+from gossamer.runtime.net.handshake import Hello
+from gossamer.templates.causal.cut import AskCut, Cut
+from gossamer.templates.dispatch.hop_messages import Begin, Begun
+from gossamer.templates.dispatch.messages import Tell
+from gossamer.templates.dispatch.session_messages import Claim, Filled, Hosts, Passed, Settled
+from gossamer.templates.multiring.messages import Announce, Found, Person, Seek
+from gossamer.templates.reliable.messages import Acks
+from gossamer.templates.total_order.forwarding import Relay
 
 NOW = 1_700_000_000 * NANOSECONDS
 LIFE = NOW // 1_000_000

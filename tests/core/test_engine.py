@@ -23,14 +23,14 @@ from gossamer.core.errors import (
     UnknownTemplate,
 )
 from gossamer.core.event import MAX_PAYLOAD, Criteria, Envelope, Wishes
-from gossamer.core.hold import MAX_HELD, MAX_HELD_BYTES
 from gossamer.core.names import NANOSECONDS, channel_id
 from gossamer.core.parcel import Answer, Header, Parcel
+from gossamer.core.pending import MAX_HELD, MAX_HELD_BYTES
 from gossamer.core.sealer import Sealer
 from gossamer.core.template import Membership, Settings, Template
 from gossamer.core.tree import Tree
 from gossamer.core.wire import decode, encode
-from gossamer.overlay.directory import Entry
+from gossamer.overlay.directory.service import Entry
 from gossamer.testing.fake import answer, notary, parcel
 
 COLUMN = {name: index for index, (name, _) in enumerate(trace.COLUMNS)}

@@ -38,6 +38,10 @@ EXAMPLES: dict[str, tuple[GossamerError, list[str]]] = {
     ),
     "TooLarge": (errors.TooLarge("payload", 9, 8), ["payload", "9", "8", "split it"]),
     "BadEnvelope": (errors.BadEnvelope("attribute 'a'", None, "str or int"), ["'a'", "None", "str or int"]),
+    "UnsupportedOperation": (
+        errors.UnsupportedOperation("Advertise", "loop", []),
+        ["'loop'", "no operation Advertise", "it offers none"],
+    ),
     "WishRefused": (
         errors.WishRefused("order=priority", "reliable", ["multicast", "loop"]),
         ["order=priority", "'reliable'", "these can: loop, multicast"],

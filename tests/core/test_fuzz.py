@@ -20,10 +20,9 @@ from gossamer.catalog import templates
 from gossamer.core.control import Control, handlers_of
 from gossamer.core.names import channel_id
 from gossamer.core.wire import Item
-from gossamer.overlay.stream import Stream
+from gossamer.templates.reliable.window import Stream
 from gossamer.testing.hostile import Stranger
-
-from .neighbours import Neighbours
+from tests.core.neighbours import Neighbours
 
 SECONDS = 1.0
 """Of the processor, for one input and what it causes: a hundred times what it takes, traced as it is."""

@@ -19,16 +19,17 @@ from gossamer.core.engine import Engine
 from gossamer.core.errors import ProtocolError
 from gossamer.core.event import Criteria
 from gossamer.core.names import NANOSECONDS, Role, channel_id
+from gossamer.core.operations import ReadHistory
 from gossamer.core.parcel import Parcel
 from gossamer.core.tree import Tree
-from gossamer.overlay.directory import Directory, Entry
-from gossamer.overlay.feeding import Feed
-from gossamer.overlay.groupwords import TreeUpdate
-from gossamer.overlay.items import Item
-from gossamer.overlay.monitor import MonitorSettings, monitor
-from gossamer.overlay.registry import Registry
-from gossamer.overlay.replay import HistoryWish, Replayed
-from gossamer.overlay.streamwords import Gone, Have, Missing
+from gossamer.overlay.backbone.setup import MonitorSettings, monitor
+from gossamer.overlay.directory.service import Directory, Entry
+from gossamer.overlay.groups.messages import TreeUpdate
+from gossamer.overlay.registry.items import Item
+from gossamer.overlay.registry.replication import Feed
+from gossamer.overlay.registry.service import Registry
+from gossamer.templates.persistent.replay import Replayed
+from gossamer.templates.reliable.messages import Gone, Have, Missing
 from gossamer.testing.fake import parcel
 
 SECONDS = 2.0
@@ -185,7 +186,7 @@ def test_an_answer_about_history_is_believed_from_the_server_and_within_its_reac
     node = Node("persistent", Role.CLIENT)
     node.do(node.engine.set(node.now, SERVER, "s"))
     template: Any = node.engine.instance("news").template
-    node.do(node.engine.call(node.now, "news", 7, HistoryWish(1, 0)))
+    node.do(node.engine.call(node.now, "news", 7, ReadHistory(1, 0)))
     node.hear(sender, Control(channel_id("news"), Replayed("m", "a", 1, 0, 0, (), following, end)))
     assert template.wishes[1].next == (following if taken else 0)
     assert not template.wishes[1].done

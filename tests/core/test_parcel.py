@@ -11,8 +11,7 @@ from gossamer.core.errors import ProtocolError
 from gossamer.core.parcel import LARGE, MAX_EVENTS, Parcel, PickedHeader, make_body
 from gossamer.core.wire import decode, encode
 from gossamer.testing.fake import answer, notary, parcel
-
-from .strategies import parcels
+from tests.core.strategies import parcels
 
 COLOURS = parcel(
     "a",

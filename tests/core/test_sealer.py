@@ -17,9 +17,8 @@ from gossamer.core.sealer import PARCEL_EVENTS, Sealer
 from gossamer.core.wire import MAX_HEADER, decode, encode
 from gossamer.testing.fake import answer, notary, parcel
 from gossamer.transports.datagram import MAX_DATAGRAM
-
-from .strategies import events
-from .strategies import wishes as any_wishes
+from tests.core.strategies import events
+from tests.core.strategies import wishes as any_wishes
 
 LONGEST = "/".join("x" * 64 for _ in range(3))
 

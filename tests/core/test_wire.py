@@ -34,10 +34,9 @@ from gossamer.core.wire import (
     encode,
     pieces,
 )
-from gossamer.overlay.directory import Directory, Entry, Learn
+from gossamer.overlay.directory.service import Directory, Entry, Learn
 from gossamer.testing.fake import answer, parcel
-
-from .strategies import feedback, numbers, parcels
+from tests.core.strategies import feedback, numbers, parcels
 
 
 class Hello(Message, frozen=True):

@@ -12,7 +12,7 @@ import pytest
 from gossamer import catalog
 from gossamer.core.config import parse
 from gossamer.runtime.config import NodeConfig, check_bindings
-from gossamer.simulator.scenario import Scenario, load
+from gossamer.simulator.scenario.run import Scenario, load
 from gossamer.whatif import script
 
 ROOT = Path(__file__).parents[2]

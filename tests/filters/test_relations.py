@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from gossamer.core.event import Constraint, Criteria, Value
 from gossamer.filters.language import event, named, typed
 from gossamer.filters.relations import compatible, covers, matches, witness
-
-from . import domains
+from tests.filters import domains
 
 Constraints = list[Constraint]
 

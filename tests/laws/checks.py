@@ -17,35 +17,50 @@ PACKAGE = "gossamer"
 
 MAX_LINES = 600
 
-# The parts, from the bottom up; a part may import what stands below its own line, and no sibling
-# that is not named beside it.
-BELOW_HOSTS = {"overlay", "links", "transports", "announce", "security", "traces", "storage", "catalog"}
+# The parts, from the bottom up. A part may import what stands beside its name here, and nothing else.
+BELOW_HOSTS = {
+    "core",
+    "filters",
+    "overlay",
+    "consensus",
+    "links",
+    "transports",
+    "announce",
+    "security",
+    "traces",
+    "storage",
+    "catalog",
+}
 HOSTS = {"runtime", "simulator", "analysis", "pipeline"}
 TOP = {"cli", "whatif"}
-LOW = {"core", "filters", "rings"} | BELOW_HOSTS
 MAY_IMPORT: dict[str, set[str]] = {
     "core": set(),
     "filters": {"core"},
-    "rings": {"core"},
-    **{part: LOW - {part} for part in BELOW_HOSTS},
-    "ringtrees": {"core", "filters", "overlay"},
-    "templates": {"core", "filters", "overlay", "rings", "ringtrees"},
-    "runtime": LOW,
-    "simulator": LOW,
-    "analysis": LOW | {"ringtrees"},
-    "pipeline": {"core", "analysis", "simulator"},
-    "testing": LOW | HOSTS | {"templates"},
-    "bench": LOW | {"runtime", "pipeline"},
-    "cli": LOW | HOSTS | {"whatif", "testing", "bench"},
-    "whatif": LOW | HOSTS,
-    "apps": LOW | HOSTS | TOP | {"templates"},
-    "pyspark_gossamer": LOW | {"runtime"},  # other people's pipelines: events in and out
+    "links": {"core"},
+    "transports": {"core"},
+    "announce": {"core"},
+    "security": {"core"},
+    "storage": {"core"},
+    "traces": {"core"},
+    "overlay": {"core"},
+    "consensus": {"core", "overlay"},
+    "templates": {"core", "filters", "overlay", "consensus"},
+    "catalog": {"core", "transports"},
+    "runtime": BELOW_HOSTS,
+    "simulator": BELOW_HOSTS,
+    "analysis": {"core", "templates"},
+    "pipeline": {"core", "analysis", "simulator", "templates"},
+    "testing": BELOW_HOSTS | HOSTS | {"templates"},
+    "bench": {"core", "runtime", "pipeline"},
+    "cli": BELOW_HOSTS | HOSTS | {"whatif", "testing", "bench"},
+    "whatif": BELOW_HOSTS | HOSTS | {"templates"},
+    "pyspark_gossamer": {"core", "links", "runtime", "storage", "traces"},
 }
 PIPELINE_CORE = {f"{PACKAGE}.core.trace", f"{PACKAGE}.core.errors"}
-ONLY_MSGSPEC = {"core", "filters", "rings", "ringtrees", "templates"}
+ONLY_MSGSPEC = {"core", "filters", "consensus", "templates"}
 """Parts that import no third party but msgspec."""
 
-NO_IO = ("core", "filters", "rings", "links", "overlay", "ringtrees", "templates", "announce", "analysis")
+NO_IO = ("core", "filters", "links", "overlay", "consensus", "templates", "announce", "analysis")
 ARRAYS = ("analysis",)
 """Parts without I/O that may use NumPy, without its dice."""
 BANNED_MODULES = frozenset(
@@ -208,14 +223,73 @@ def _standard_or_msgspec(name: str) -> bool:
     return top == "msgspec" or top in sys.stdlib_module_names
 
 
+NAMES_A_TEMPLATE = {
+    "analysis": {f"{PACKAGE}.templates.ringtree.layout"},  # its closed forms are about this layout
+    "pipeline": {f"{PACKAGE}.templates.ringtree.layout"},
+    "whatif": {f"{PACKAGE}.templates.dispatch"},  # it simulates dispatch and nothing else
+}
+"""Parts that know a template by name, and what of it."""
+BETWEEN_TEMPLATES = {
+    "causal": {"reliable", "multicast"},
+    "direct": {"dispatch"},  # the same table sync
+    "persistent": {"total_order", "reliable", "multicast"},
+    "reliable": {"multicast"},
+    "ringtree": {"multicast"},
+    "single_source": {"multicast"},
+    "total_order": {"reliable", "multicast", "persistent"},
+}
+"""Rooms of templates, and the rooms of other templates that each may import."""
+BETWEEN_ROOMS = {
+    "overlay": {
+        "backbone": set(),
+        "directory": {"registry"},
+        "groups": {"backbone"},
+        "registry": set(),
+    },
+    "runtime": {
+        "api": {"delivery", "net"},
+        "delivery": {"api", "net"},
+        "net": {"api"},
+    },
+    "simulator": {
+        "invariants": {"workload"},
+        "network": set(),
+        "scenario": {"invariants", "network", "workload"},
+        "workload": {"network"},
+    },
+}
+
+
+def between_rooms(module: str, text: str) -> list[str]:
+    """Imports from a sibling room that the tables above do not name."""
+    steps = module.split(".")
+    part, room = part_of(module), steps[2] if len(steps) > 2 else ""
+    if part == "templates":
+        allowed = BETWEEN_TEMPLATES.get(room, set())
+    elif room in BETWEEN_ROOMS.get(part, {}):
+        allowed = BETWEEN_ROOMS[part][room]
+    else:
+        return []
+    rooms = set(BETWEEN_ROOMS.get(part, {})) or None
+    broken = []
+    for line, name in imports(module, text):
+        other = name.split(".")
+        if other[:2] != [PACKAGE, part] or len(other) < 4 or other[2] == room:
+            continue
+        if other[2] not in allowed and (rooms is None or other[2] in rooms):
+            broken.append(f"{module}:{line} imports {name}: {part}.{room} may import {sorted(allowed)}")
+    return broken
+
+
 def templates_named(module: str, text: str) -> list[str]:
-    """Templates are found by entry points: nobody but a template or a test kit imports one by name."""
-    if part_of(module) in ("templates", "testing", "apps"):
+    """Templates are found by entry points: only templates, the test kit and the pairs above import one."""
+    part = part_of(module)
+    if part in ("templates", "testing"):
         return []
     return [
         f"{module}:{line} imports {name}: look it up in the catalog"
         for line, name in imports(module, text)
-        if _within(name, {f"{PACKAGE}.templates"})
+        if _within(name, {f"{PACKAGE}.templates"}) and not _within(name, NAMES_A_TEMPLATE.get(part, set()))
     ]
 
 

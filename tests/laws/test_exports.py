@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer import catalog
-
-from . import checks
+from tests.laws import checks
 
 MODULES = dict(checks.modules())
 CORE = [each for each in MODULES if checks.part_of(each) == "core"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from . import checks
+from tests.laws import checks
 
 
 def texts() -> dict[str, str]:

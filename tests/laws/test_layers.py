@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from . import checks
+from tests.laws import checks
 
 MODULES = dict(checks.modules())
 
@@ -18,6 +18,11 @@ def test_there_is_something_to_check() -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_imports_point_downward(module: str) -> None:
     assert not checks.upward_imports(module, MODULES[module])
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_room_imports_only_the_siblings_that_are_named(module: str) -> None:
+    assert not checks.between_rooms(module, MODULES[module])
 
 
 @pytest.mark.parametrize("module", MODULES)

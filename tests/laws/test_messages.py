@@ -14,8 +14,7 @@ import pytest
 from msgspec import Meta
 
 from gossamer.core.control import Message
-
-from . import checks
+from tests.laws import checks
 
 
 def import_everything() -> None:

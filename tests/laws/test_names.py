@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from . import checks
+from tests.laws import checks
 
 MODULES = dict(checks.modules())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from . import checks
+from tests.laws import checks
 
 PROTOCOL = ("core", "overlay", "links", "templates")
 
@@ -98,29 +98,29 @@ def test_what_needs_no_outside_is_left_alone(allowed: str) -> None:
 @pytest.mark.parametrize(
     ("part", "target"),
     [
-        ("core", "gossamer.overlay.directory"),
-        ("core", "gossamer.runtime.node"),
+        ("core", "gossamer.overlay.directory.service"),
+        ("core", "gossamer.runtime.api.node"),
         ("core", "gossamer.catalog"),
         ("core", "gossamer.testing.fake"),
         ("core", "gossamer"),
-        ("overlay", "gossamer.runtime.node"),
+        ("overlay", "gossamer.runtime.api.node"),
         ("overlay", "gossamer.simulator.world"),
         ("overlay", "gossamer.templates.multicast"),
-        ("links", "gossamer.runtime.node"),
+        ("links", "gossamer.runtime.api.node"),
         ("links", "gossamer.cli.main"),
         ("templates", "gossamer.links.link"),
         ("templates", "gossamer.transports.tcp"),
         ("templates", "gossamer.traces.writer"),
-        ("templates", "gossamer.runtime.node"),
+        ("templates", "gossamer.runtime.api.node"),
         ("templates", "gossamer.catalog"),
-        ("traces", "gossamer.runtime.node"),
-        ("transports", "gossamer.runtime.node"),
+        ("traces", "gossamer.runtime.api.node"),
+        ("transports", "gossamer.runtime.api.node"),
         ("runtime", "gossamer.simulator.world"),
-        ("simulator", "gossamer.runtime.node"),
+        ("simulator", "gossamer.runtime.api.node"),
         ("simulator", "gossamer.testing.fake"),
         ("runtime", "gossamer.cli.main"),
         ("pipeline", "gossamer.core.engine"),
-        ("pipeline", "gossamer.runtime.node"),
+        ("pipeline", "gossamer.runtime.api.node"),
         ("pipeline", "gossamer.traces.writer"),
         ("analysis", "gossamer.simulator.world"),
         ("testing", "gossamer.cli.main"),
@@ -139,9 +139,9 @@ def test_an_upward_import_is_caught_however_it_is_written(part: str, target: str
         "from .. import runtime",
         "from ...gossamer.runtime.node import Node",
         "from importlib import import_module\nimport_module('..runtime', __package__)",
-        "import importlib\nimportlib.import_module('gossamer.runtime.node')",
+        "import importlib\nimportlib.import_module('gossamer.runtime.api.node')",
         "import importlib\nimportlib.import_module(name='gossamer.runtime')",
-        "def f():\n    from gossamer.runtime.node import Node",
+        "def f():\n    from gossamer.runtime.api.node import Node",
         "if True:\n    from gossamer.runtime import *",
         "import importlib\nimportlib.import_module('gossamer.' + 'runtime')",
     ],
@@ -155,13 +155,16 @@ def test_a_hidden_upward_import_is_caught(planted: str) -> None:
     [
         ("core", "from .wire import encode\nimport msgspec, re, struct"),
         ("overlay", "from gossamer.core.wire import encode\nfrom . import directory"),
-        ("templates", "from gossamer.core import tree\nfrom gossamer.overlay.directory import Directory"),
+        (
+            "templates",
+            "from gossamer.core import tree\nfrom gossamer.overlay.directory.service import Directory",
+        ),
         ("templates", "from gossamer.templates.multicast import Multicast"),
         ("runtime", "from gossamer.transports.base import Transport\nimport asyncio, uvloop"),
         ("pipeline", "from gossamer.core.trace import COLUMNS\nimport pyspark"),
         ("pipeline", "from gossamer.core import trace\nimport gossamer.simulator.world"),
         ("testing", "from gossamer.simulator.world import World"),
-        ("cli", "from gossamer.runtime.node import Node"),
+        ("cli", "from gossamer.runtime.api.node import Node"),
     ],
 )
 def test_a_downward_import_is_left_alone(part: str, fine: str) -> None:
@@ -184,6 +187,19 @@ def test_a_new_part_must_be_given_its_place() -> None:
 def test_a_template_imported_by_name_is_caught(part: str) -> None:
     planted = "from gossamer.templates.multicast import Multicast"
     assert checks.templates_named(f"gossamer.{part}.planted", planted)
+
+
+@pytest.mark.parametrize(
+    ("module", "planted"),
+    [
+        ("overlay.registry.planted", "from gossamer.overlay.groups.group import Group"),
+        ("templates.reliable.planted", "from gossamer.templates.total_order.messages import Order"),
+        ("templates.multiring.planted", "from gossamer.templates.ringtree.slots import Slots"),
+        ("runtime.net.planted", "from gossamer.runtime.delivery.queue import Queue"),
+    ],
+)
+def test_a_sibling_room_that_is_not_named_is_caught(module: str, planted: str) -> None:
+    assert checks.between_rooms(f"gossamer.{module}", planted)
 
 
 @pytest.mark.parametrize("planted", ["x = hash('a')", "x = sorted(y, key=lambda e: id(e))"])

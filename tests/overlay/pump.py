@@ -15,9 +15,9 @@ from gossamer.core.names import Role
 from gossamer.core.template import Template
 from gossamer.core.tree import Tree
 from gossamer.core.wire import decode, encode
-from gossamer.overlay.directory import Directory
-from gossamer.overlay.registry import Registry
-from gossamer.overlay.requests import RegistrySettings
+from gossamer.overlay.directory.service import Directory
+from gossamer.overlay.registry.api import RegistrySettings
+from gossamer.overlay.registry.service import Registry
 
 Frame = tuple[str, str, bytes]
 

@@ -16,10 +16,9 @@ from gossamer.pipeline.audit.auditing import Outcome, audit
 from gossamer.pipeline.audit.kernels import check
 from gossamer.pipeline.reading import Survey, survey
 from gossamer.pipeline.schema import ARROW
-from gossamer.simulator.scenario import load, run
+from gossamer.simulator.scenario.run import load, run
 from gossamer.traces.writer import TraceWriter
-
-from .stories import STORIES, Story
+from tests.pipeline.stories import STORIES, Story
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,9 +15,8 @@ from gossamer.pipeline.audit.kernels import check, check_whole
 from gossamer.pipeline.audit.segment import Segment
 from gossamer.pipeline.reading import Survey, survey
 from gossamer.pipeline.schema import VIOLATION
-
-from .stories import NOISE, STORIES
-from .test_auditing import torn, written
+from tests.pipeline.stories import NOISE, STORIES
+from tests.pipeline.test_auditing import torn, written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,12 +16,11 @@ from gossamer.pipeline.reading import survey
 from gossamer.pipeline.session import session
 from gossamer.pipeline.simulations import Simulation
 from gossamer.pipeline.sweep import FAILED, ROWS, TRACES, WORKING, carry_out, grid, task
-from gossamer.simulator.scenario import load
+from gossamer.simulator.scenario.run import load
 from gossamer.traces.writer import read
-
-from .cluster import Cluster
-from .stories import STORIES
-from .test_auditing import written
+from tests.pipeline.cluster import Cluster
+from tests.pipeline.stories import STORIES
+from tests.pipeline.test_auditing import written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,8 +21,7 @@ from gossamer.pipeline.clusters import (
     purity,
     replaced,
 )
-
-from .interests import planted
+from tests.pipeline.interests import planted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

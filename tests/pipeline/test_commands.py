@@ -18,10 +18,9 @@ from gossamer.cli.main import app, main
 from gossamer.cli.screen import screen
 from gossamer.core.errors import ConfigError
 from gossamer.pipeline.audit.auditing import Outcome
-
-from .stories import STORIES, Story
-from .test_auditing import written
-from .test_tables import line
+from tests.pipeline.stories import STORIES, Story
+from tests.pipeline.test_auditing import written
+from tests.pipeline.test_tables import line
 
 pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.xdist_group("audits")]
 

@@ -14,8 +14,7 @@ from gossamer.pipeline.audit.catalogue import LOCAL
 from gossamer.pipeline.audit.kernels import EVENTS, GAP, OPENED, check, check_whole
 from gossamer.pipeline.audit.segment import Segment
 from gossamer.pipeline.audit.spans import Spans
-
-from .stories import NOISE, SECOND, STORIES, Finding, Story, begin
+from tests.pipeline.stories import NOISE, SECOND, STORIES, Finding, Story, begin
 
 
 def findings(found: pa.Table) -> list[Finding]:

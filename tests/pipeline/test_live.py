@@ -14,9 +14,8 @@ from gossamer.cli.main import app
 from gossamer.core.errors import ConfigError
 from gossamer.pipeline.live import Follower, State, watch
 from gossamer.traces.writer import TraceWriter
-
-from .stories import STORIES
-from .test_auditing import written
+from tests.pipeline.stories import STORIES
+from tests.pipeline.test_auditing import written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

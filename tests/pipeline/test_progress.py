@@ -13,11 +13,10 @@ from gossamer.core.context import Context
 from gossamer.core.parcel import Parcel
 from gossamer.pipeline.audit.auditing import Outcome, audit
 from gossamer.pipeline.reading import survey
-from gossamer.simulator.scenario import load, run
-from gossamer.simulator.script import Scenario
-from gossamer.templates.reliable import Reliable
-
-from .stories import ANSWERED, DELIVERED, FIRST, SECOND, STORED_FIRST
+from gossamer.simulator.scenario.file import Scenario
+from gossamer.simulator.scenario.run import load, run
+from gossamer.templates.reliable.template import Reliable
+from tests.pipeline.stories import ANSWERED, DELIVERED, FIRST, SECOND, STORED_FIRST
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

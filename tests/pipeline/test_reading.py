@@ -11,8 +11,7 @@ import pytest
 from gossamer.core.errors import ConfigError
 from gossamer.pipeline.reading import Survey, survey
 from gossamer.traces.writer import TraceWriter
-
-from .stories import STORIES
+from tests.pipeline.stories import STORIES
 
 
 def written(folder: Path, run: str = "gap", name: str = "w", segment: int = 4, end: bool = True) -> Path:

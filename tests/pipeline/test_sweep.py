@@ -14,7 +14,7 @@ from gossamer.core.errors import StorageError
 from gossamer.pipeline import sweep
 from gossamer.pipeline.simulations import Simulation
 from gossamer.pipeline.sweep import FAILED, ROWS, TRACES, WORKING, carry_out, grid, run_sweep, task
-from gossamer.simulator.scenario import Scenario, load, run
+from gossamer.simulator.scenario.run import Scenario, load, run
 from gossamer.traces.digest import TraceHash
 from gossamer.traces.writer import read
 

@@ -8,8 +8,7 @@ import pytest
 
 from gossamer.core import trace
 from gossamer.pipeline import tables
-
-from .stories import SECOND, Story, told
+from tests.pipeline.stories import SECOND, Story, told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

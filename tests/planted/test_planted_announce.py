@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.announce.book import Route
-from gossamer.announce.follower import Follower
+from gossamer.announce.catalog import Route
 from gossamer.announce.index import Graph
-
-from ..announce import test_index, test_managed
+from gossamer.announce.listener import Follower
+from tests.announce import test_index, test_managed
 
 
 def test_a_listener_that_leaves_before_it_has_heard_the_new_index_misses_something(
@@ -26,7 +25,7 @@ def test_a_listener_that_leaves_before_it_has_heard_the_new_index_misses_somethi
 def test_an_index_that_keeps_its_version_when_its_content_changes_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from gossamer.announce.station import Station, _Topic
+    from gossamer.announce.announcer import Station, _Topic
 
     def stale(self: Station, now: int, thread: bytes, topic: _Topic, content: bytes) -> None:
         topic.content, topic.version = content, max(1, topic.version)

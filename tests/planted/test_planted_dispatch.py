@@ -9,17 +9,17 @@ import pytest
 from gossamer.core.context import Context
 from gossamer.core.event import Criteria
 from gossamer.filters.language import typed
-from gossamer.overlay import filtertable, shade
-from gossamer.overlay.box import Box
-from gossamer.overlay.keeping import Keeping
-from gossamer.overlay.movewords import Claim
-from gossamer.overlay.seeking import Seeking
-from gossamer.overlay.shade import Shade
-from gossamer.templates.dispatch import Dispatch
-
-from ..templates.histories import History
-from ..templates.test_dispatch import CHANNEL, Dispatchers
-from ..templates.test_moves import two_that_meet
+from gossamer.templates.dispatch import covering as shade
+from gossamer.templates.dispatch import routing_table as filtertable
+from gossamer.templates.dispatch.covering import Shade
+from gossamer.templates.dispatch.locate import Seeking
+from gossamer.templates.dispatch.session import Box
+from gossamer.templates.dispatch.session_messages import Claim
+from gossamer.templates.dispatch.session_server import Keeping
+from gossamer.templates.dispatch.template import Dispatch
+from tests.templates.dispatch.histories import History
+from tests.templates.dispatch.test_moves import two_that_meet
+from tests.templates.dispatch.test_template import CHANNEL, Dispatchers
 
 
 def withdrawn(propagation: str) -> list[int]:

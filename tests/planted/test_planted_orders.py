@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from gossamer.consensus.messages import Ask
+from gossamer.consensus.node import Council
 from gossamer.core.context import Context
+from gossamer.core.names import VIRTUAL
 from gossamer.core.parcel import Parcel
-from gossamer.overlay.council import Council
-from gossamer.overlay.councilwords import Ask
-from gossamer.overlay.order import MARK
-from gossamer.simulator.models import LinkModel
-from gossamer.simulator.rules import Loss
-from gossamer.templates.total_order import TotalOrder, TotalOrderSettings
-from tests.overlay.councils import Councils
+from gossamer.simulator.network.link_models import LinkModel
+from gossamer.simulator.network.rules import Loss
+from gossamer.templates.total_order.template import TotalOrder, TotalOrderSettings
+from tests.consensus.clusters import Councils
 from tests.templates.worlds import Net
 
 
@@ -29,7 +29,9 @@ class Impatient(TotalOrder[TotalOrderSettings]):
         return True
 
     def in_order(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
-        super().in_order(ctx, parcel, sender) if parcel.stamp.node[0] == MARK else ctx.deliver(parcel, sender)
+        super().in_order(ctx, parcel, sender) if parcel.stamp.node[0] == VIRTUAL else ctx.deliver(
+            parcel, sender
+        )
 
 
 class Talkative(TotalOrder[TotalOrderSettings]):

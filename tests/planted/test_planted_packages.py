@@ -9,9 +9,8 @@ import pytest
 from gossamer.security import package as module
 from gossamer.security.keys import PrivateKey, PublicKey
 from gossamer.security.package import Label, Package, Trust
-
-from ..security.sources import forget, naughty
-from ..security.trials import accepted, flipped, ran
+from tests.security.sources import forget, naughty
+from tests.security.trials import accepted, flipped, ran
 
 KEY = PrivateKey.new("author")
 TRUST = Trust([KEY.public.line])

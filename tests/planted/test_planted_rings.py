@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from gossamer.rings.spreading import Spreading
-from gossamer.rings.upkeep import Upkeep
-from gossamer.simulator.agents import Publisher
-from gossamer.simulator.checks import Ledger
+from gossamer.simulator.invariants.checks import Ledger
+from gossamer.simulator.workload.agents import Publisher
 from gossamer.simulator.world import World
-
-from ..rings.groups import CHANNEL, group, wrong
+from gossamer.templates.multiring.dissemination import Spreading
+from gossamer.templates.multiring.repair import Upkeep
+from tests.templates.multiring.groups import CHANNEL, group, wrong
 
 
 def crashed(seed: int) -> tuple[World, Ledger]:

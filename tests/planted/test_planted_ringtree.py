@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from gossamer.core.duplicates import Seen
 from gossamer.core.receipt import Stamp
-from gossamer.core.seen import Seen
-from gossamer.ringtrees import registrar, roll
-from gossamer.ringtrees.borders import Borders
-from gossamer.ringtrees.roll import Roll
-from gossamer.simulator.models import LinkModel
-from gossamer.templates import ringtree
-from gossamer.templates.ringtree import RingTree
-
-from ..ringtrees.rings import Ring
-from ..ringtrees.test_regions import crossings, regions
-from ..templates.test_ringtree import DETECTED, after
+from gossamer.simulator.network.link_models import LinkModel
+from gossamer.templates.ringtree import registrar
+from gossamer.templates.ringtree import slots as roll
+from gossamer.templates.ringtree import template as ringtree
+from gossamer.templates.ringtree.regions import Borders
+from gossamer.templates.ringtree.slots import Roll
+from gossamer.templates.ringtree.template import RingTree
+from tests.templates.ringtree.rings import Ring
+from tests.templates.ringtree.test_regions import crossings, regions
+from tests.templates.ringtree.test_template import DETECTED, after
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from gossamer.core.errors import StorageError
 from gossamer.storage import segment
 from gossamer.storage.log import Log
 from gossamer.storage.superblock import NOBODY, Superblock
-
-from ..storage.trials import FrailDisk, kills, power_cuts, unnoticed_flips
+from tests.storage.trials import FrailDisk, kills, power_cuts, unnoticed_flips
 
 
 class NeverSynced(FrailDisk):

@@ -13,13 +13,13 @@ from gossamer.core.context import Context
 from gossamer.core.control import Message, on
 from gossamer.core.parcel import Header, Parcel, make_body
 from gossamer.core.template import AT_MOST_ONCE, Membership, Settings, Template
-from gossamer.overlay.streamwords import Have, Missing
-from gossamer.simulator.models import LinkModel
-from gossamer.simulator.scenario import Channel, Publish, React, Result, Scenario, Subscribe, run
-from gossamer.simulator.topology import Network
-from gossamer.templates.causal import Causal, CausalSettings
+from gossamer.simulator.network.link_models import LinkModel
+from gossamer.simulator.network.topology import Network
+from gossamer.simulator.scenario.run import Channel, Publish, React, Result, Scenario, Subscribe, run
+from gossamer.templates.causal.template import Causal, CausalSettings
 from gossamer.templates.multicast import Multicast, MulticastSettings
-from gossamer.templates.reliable import Reliable, ReliableSettings
+from gossamer.templates.reliable.messages import Have, Missing
+from gossamer.templates.reliable.template import Reliable, ReliableSettings
 from gossamer.testing.templates import TemplateConformance
 
 

@@ -20,9 +20,8 @@ from collections import Counter
 from pathlib import Path
 
 from gossamer.storage.log import Log
-
-from .frames import Source, folder_of
-from .station import Station
+from tests.pyspark_gossamer.frames import Source, folder_of
+from tests.pyspark_gossamer.station import Station
 
 EVENTS = 5
 """Per parcel."""

@@ -12,8 +12,7 @@ from gossamer.storage.archive import SCHEMA, Archive
 from gossamer.storage.log import Log
 from pyspark_gossamer import history as module
 from pyspark_gossamer.history import Archived, History, batches
-
-from .frames import CHANNEL, Source, folder_of
+from tests.pyspark_gossamer.frames import CHANNEL, Source, folder_of
 
 
 @pytest.fixture

@@ -18,9 +18,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException, StreamingQueryException
 
 from gossamer.storage.log import Log
-
-from .frames import Source, folder_of
-from .station import CHANNEL, Station
+from tests.pyspark_gossamer.frames import Source, folder_of
+from tests.pyspark_gossamer.station import CHANNEL, Station
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,13 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from gossamer import Role, connect
+from gossamer.consensus import bootstrap as founding
 from gossamer.core import trace
-from gossamer.overlay import founding
 from gossamer.pipeline.audit.auditing import audit
 from gossamer.pipeline.reading import survey
 from pyspark_gossamer.history import History
-
-from .frames import folder_of
+from tests.pyspark_gossamer.frames import folder_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

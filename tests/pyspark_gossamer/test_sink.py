@@ -15,9 +15,8 @@ from gossamer.storage.log import Log
 from pyspark_gossamer.manifest import Progress, SinkManifest
 from pyspark_gossamer.publishing import numbered, packed
 from pyspark_gossamer.sink import Rows, Sink, once
-
-from .frames import Source, folder_of
-from .station import CHANNEL, Station
+from tests.pyspark_gossamer.frames import Source, folder_of
+from tests.pyspark_gossamer.station import CHANNEL, Station
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,9 +16,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StructType
 
 from gossamer.core.errors import ConfigError, StorageError
-from gossamer.simulator.scenario import run
-from gossamer.simulator.script import Channel, Publish, Scenario, Subscribe
-from gossamer.simulator.topology import Network
+from gossamer.simulator.network.topology import Network
+from gossamer.simulator.scenario.file import Channel, Publish, Scenario, Subscribe
+from gossamer.simulator.scenario.run import run
 from gossamer.storage import archive
 from gossamer.storage.archive import SCHEMA, Archive
 from gossamer.storage.log import Log
@@ -27,8 +27,7 @@ from pyspark_gossamer import DefaultSource
 from pyspark_gossamer.source import HISTORY, MANIFEST
 from pyspark_gossamer.traces import TASK_BYTES, shares
 from tests.pipeline.stories import STORIES
-
-from .frames import CHANNEL, Source, folder_of
+from tests.pyspark_gossamer.frames import CHANNEL, Source, folder_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

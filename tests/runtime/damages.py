@@ -16,8 +16,7 @@ import pytest
 
 from gossamer import Channel, Node, Role, connect
 from gossamer.storage.log import Log
-
-from .parties import ANY_PORT, SOON, host_of, take
+from tests.runtime.parties import ANY_PORT, SOON, host_of, take
 
 QUICK: dict[str, Any] = {"seats": 3, "heartbeat": 0.05, "patience": 0.5, "repair": 0.05, "ack": 0.05}
 SEGMENT = 900
@@ -29,8 +28,8 @@ def small_segments() -> Iterator[None]:
     """Also a record that is summed up often: else it would have all that a log may lose."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gossamer.runtime.storage._on_disk", partial(Log, segment_bytes=SEGMENT))
-        patch.setattr("gossamer.overlay.vault.STEP", 16)
-        patch.setattr("gossamer.overlay.founding.TICK", 0.05)
+        patch.setattr("gossamer.consensus.disk_store.STEP", 16)
+        patch.setattr("gossamer.consensus.bootstrap.TICK", 0.05)
         yield
 
 

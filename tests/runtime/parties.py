@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager, suppress
 from gossamer import Channel, Full, Limits, Node, Role, Subscription, connect
 from gossamer.core.control import LINK_CHANNEL, Control, Message
 from gossamer.core.wire import PRELUDE, Item, encode, measure
-from gossamer.runtime.greeting import Hello
 from gossamer.runtime.host import Host
-from gossamer.runtime.link import Link
-from gossamer.runtime.strand import Strand
+from gossamer.runtime.net.connection import Strand
+from gossamer.runtime.net.handshake import Hello
+from gossamer.runtime.net.link import Link
 
 ANY_PORT = "tcp://127.0.0.1:0"
 SOON = 10.0

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from gossamer import ReceivedEvent
-
-from .parties import SOON, client, reach, server
+from tests.runtime.parties import SOON, client, reach, server
 
 
 async def test_an_answer_published_on_delivery_names_its_question_and_comes_after_it_everywhere() -> None:

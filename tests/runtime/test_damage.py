@@ -18,8 +18,7 @@ from typer.testing import CliRunner
 
 from gossamer import Damaged, StorageError
 from gossamer.cli.main import app
-
-from .damages import (
+from tests.runtime.damages import (
     COUNT,
     FILES,
     KINDS,
@@ -40,7 +39,7 @@ from .damages import (
     soon,
     three,
 )
-from .parties import SOON, host_of
+from tests.runtime.parties import SOON, host_of
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from gossamer import Criteria, Envelope, Full, Node, Role, connect
-
-from .parties import ANY_PORT, SOON, client, linked, reach, server, strand_of, stuff, take, until
+from tests.runtime.parties import ANY_PORT, SOON, client, linked, reach, server, strand_of, stuff, take, until
 
 
 def peer(name: str, *addresses: str) -> Node:

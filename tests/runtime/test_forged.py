@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 
 from gossamer import Channel, GossamerError
+from gossamer.consensus.messages import Ask, Copied, Copy, Entry, Founded, Letter, Stranger, Vote, Welcome
 from gossamer.core.control import Control
 from gossamer.core.errors import ProtocolError
 from gossamer.core.names import channel_id
-from gossamer.overlay.councilwords import Ask, Copied, Copy, Entry, Founded, Letter, Stranger, Vote, Welcome
-from gossamer.overlay.post import Relay
-
-from .damages import fill, history, logged, numbers, single, small_segments
-from .parties import SOON
+from gossamer.templates.total_order.forwarding import Relay
+from tests.runtime.damages import fill, history, logged, numbers, single, small_segments
+from tests.runtime.parties import SOON
 
 HOUR = 3600 * 10**9
 

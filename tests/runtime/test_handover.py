@@ -10,8 +10,7 @@ import pytest
 from gossamer import Limits, Lost, NoAnswer, Node, NotHandedOver, Role, connect
 from gossamer.core import effect
 from gossamer.core.names import channel_id
-
-from .parties import ANY_PORT, SOON, client, host_of, reach, server, strand_of, take
+from tests.runtime.parties import ANY_PORT, SOON, client, host_of, reach, server, strand_of, take
 
 BEST_EFFORT = ["multicast", "single-source", "ringtree", "direct"]
 BRIEF = Limits(handover=2.0)

@@ -17,10 +17,9 @@ from gossamer.core.names import Role, channel_id
 from gossamer.core.parcel import Answer, Header, Parcel, make_body
 from gossamer.core.receipt import Stamp
 from gossamer.core.wire import CONTROL, MAX_CONTROL, PARCEL, VERSION, decode, decode_message, encode
-from gossamer.overlay.directory import Directory
-from gossamer.runtime.greeting import Hello, Ping, Pong, decoder
-
-from .parties import SOON, Stranger, client, host_of, linked, server, stranger, take, until
+from gossamer.overlay.directory.service import Directory
+from gossamer.runtime.net.handshake import Hello, Ping, Pong, decoder
+from tests.runtime.parties import SOON, Stranger, client, host_of, linked, server, stranger, take, until
 
 HELLO = encode(Control(LINK_CHANNEL, Hello("stranger", 1, Role.CLIENT, "stranger", (), False)))
 

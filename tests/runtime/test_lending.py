@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 import gossamer
-from gossamer.templates.multiring import Multiring
-
-from .parties import SOON, host_of, until
+from gossamer.templates.multiring.template import Multiring
+from tests.runtime.parties import SOON, host_of, until
 
 
 async def taken(events: gossamer.Subscription, count: int) -> list[bytes]:

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from gossamer import Channel, connect
-
-from .damages import QUICK, fill, node, seated, soon, three
-from .parties import SOON, host_of, take
+from tests.runtime.damages import QUICK, fill, node, seated, soon, three
+from tests.runtime.parties import SOON, host_of, take
 
 SLOW: dict[str, Any] = {"ack": 30.0, "heartbeat": 0.1, "patience": 1.0}
 """Acknowledgements that wait for their beat would take as long as this."""

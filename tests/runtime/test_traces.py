@@ -11,8 +11,7 @@ from gossamer.core.names import channel_id
 from gossamer.core.trace import COLUMNS
 from gossamer.simulator.world import World
 from gossamer.traces.writer import read
-
-from .parties import ANY_PORT, SOON, host_of, take
+from tests.runtime.parties import ANY_PORT, SOON, host_of, take
 
 COUNT = 300
 

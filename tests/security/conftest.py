@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from .sources import forget
+from tests.security.sources import forget
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import builtins
 import sys
 from pathlib import Path
 
-from gossamer.runtime.loading import NAMESPACE
+from gossamer.runtime.template_loader import NAMESPACE
 from gossamer.security.keys import PrivateKey
 from gossamer.security.package import pack
 
@@ -50,5 +50,7 @@ def forget() -> None:
     """Leave nothing of any package in this process, and no sign that one ran."""
     for name in [each for each in sys.modules if each.startswith(NAMESPACE)]:
         del sys.modules[name]
-    sys.meta_path[:] = [each for each in sys.meta_path if type(each).__module__ != "gossamer.runtime.loading"]
+    sys.meta_path[:] = [
+        each for each in sys.meta_path if type(each).__module__ != "gossamer.runtime.template_loader"
+    ]
     vars(builtins).pop(SENTINEL, None)

@@ -33,9 +33,8 @@ from gossamer.security.package import (
     read_package,
     split,
 )
-
-from .sources import echo, echo_files, naughty
-from .trials import accepted, flipped, ran
+from tests.security.sources import echo, echo_files, naughty
+from tests.security.trials import accepted, flipped, ran
 
 KEY = PrivateKey.new("author")
 TRUST = Trust([KEY.public.line])

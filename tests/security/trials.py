@@ -6,10 +6,9 @@ import builtins
 from collections.abc import Iterable, Iterator
 
 from gossamer.core.errors import GossamerError
-from gossamer.runtime.loading import load
+from gossamer.runtime.template_loader import load
 from gossamer.security.package import Trust, read_package
-
-from .sources import SENTINEL, forget
+from tests.security.sources import SENTINEL, forget
 
 
 def ran(data: bytes, trust: Trust) -> bool:

@@ -10,9 +10,9 @@ from gossamer.core.config import parse
 from gossamer.core.context import BELOW, SERVER
 from gossamer.core.errors import ConfigError
 from gossamer.core.names import Role
-from gossamer.simulator.agents import Mortal, Subscriber
-from gossamer.simulator.scenario import Scenario, build, run
-from gossamer.simulator.witness import Witness
+from gossamer.simulator.scenario.run import Scenario, build, run
+from gossamer.simulator.workload.agents import Mortal, Subscriber
+from gossamer.simulator.workload.observers import Witness
 
 FIELD = """
 duration = 100.0

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 PROGRAM = """
 import sys
-from gossamer.simulator.scenario import load, run
+from gossamer.simulator.scenario.run import load, run
 result = run(load(sys.argv[1]), int(sys.argv[2]))
 print(result.trace_hash, result.rows, result.delivered, sorted(result.drops.items()))
 """

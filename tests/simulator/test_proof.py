@@ -11,8 +11,8 @@ import pytest
 
 from gossamer import catalog
 from gossamer.core.errors import ConfigError
-from gossamer.simulator.scenario import build, load
-from gossamer.simulator.smaller import smaller
+from gossamer.simulator.scenario.run import build, load
+from gossamer.simulator.scenario.shrink import smaller
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = ROOT / "scenarios"
@@ -46,7 +46,7 @@ PLANTED = """
 import sys
 sys.path.insert(0, {benchmarks!r})
 import proof
-from gossamer.templates.reliable import Reliable
+from gossamer.templates.reliable.template import Reliable
 
 class Inline:
     def __init__(self, *_, **__): pass

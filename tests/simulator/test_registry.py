@@ -15,10 +15,10 @@ from gossamer.core.template import Template
 from gossamer.core.tree import Tree
 from gossamer.core.wire import Item as Sent
 from gossamer.core.wire import encode
-from gossamer.overlay.feeding import Feed
-from gossamer.overlay.registry import Registry
-from gossamer.overlay.requests import Follow, Get, RegistrySettings, Set
-from gossamer.simulator.models import LinkModel
+from gossamer.overlay.registry.api import Follow, Get, RegistrySettings, Set
+from gossamer.overlay.registry.replication import Feed
+from gossamer.overlay.registry.service import Registry
+from gossamer.simulator.network.link_models import LinkModel
 from gossamer.simulator.world import World
 
 SERVERS = [f"b{number}" for number in range(10)]

@@ -8,8 +8,8 @@ from gossamer.core.context import Context
 from gossamer.core.effect import Appended, History, Report
 from gossamer.core.names import channel_id
 from gossamer.core.template import Settings, Template
-from gossamer.simulator.models import NodeModel
-from gossamer.simulator.rules import Pause
+from gossamer.simulator.network.link_models import NodeModel
+from gossamer.simulator.network.rules import Pause
 from gossamer.simulator.world import World
 
 MS = 1_000_000

@@ -15,10 +15,10 @@ from gossamer.core.trace import DELIVERED, ORDERED, PARCEL, STORED, Row
 from gossamer.core.tree import Tree
 from gossamer.simulator.clock import Clock
 from gossamer.simulator.host import Host
-from gossamer.simulator.models import LinkModel, NodeModel, Skew
-from gossamer.simulator.rules import ClockSkew
+from gossamer.simulator.network.link_models import LinkModel, NodeModel, Skew
+from gossamer.simulator.network.rules import ClockSkew
 from gossamer.simulator.supervision import Supervision
-from gossamer.simulator.witness import Witness
+from gossamer.simulator.workload.observers import Witness
 from gossamer.simulator.world import World
 
 LINE = [("a", "b"), ("b", "c"), ("c", "d")]

@@ -7,7 +7,7 @@ import pytest
 from gossamer.core.config import parse
 from gossamer.core.event import Envelope, Wishes
 from gossamer.core.trace import COLUMNS
-from gossamer.simulator.scenario import Scenario, build, run
+from gossamer.simulator.scenario.run import Scenario, build, run
 
 TWO = """
 duration = 30.0

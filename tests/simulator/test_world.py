@@ -14,11 +14,11 @@ from gossamer.core.event import Criteria, Envelope
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import Template
 from gossamer.core.wire import encode
-from gossamer.overlay.directory import Answered, Clone, Directory, Entry, Lookup
-from gossamer.overlay.registry import Registry
-from gossamer.simulator.models import LinkModel, NodeModel
-from gossamer.simulator.rules import Crash, Echo, Loss, Pause, Restart
-from gossamer.simulator.witness import Witness
+from gossamer.overlay.directory.service import Answered, Clone, Directory, Entry, Lookup
+from gossamer.overlay.registry.service import Registry
+from gossamer.simulator.network.link_models import LinkModel, NodeModel
+from gossamer.simulator.network.rules import Crash, Echo, Loss, Pause, Restart
+from gossamer.simulator.workload.observers import Witness
 from gossamer.simulator.world import World
 from gossamer.templates.loop import Loop
 

@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.storage.log import Log
-
-from .trials import contents, kills, power_cuts
+from tests.storage.trials import contents, kills, power_cuts
 
 KILLS = 200
 

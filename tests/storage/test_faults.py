@@ -16,8 +16,7 @@ import pytest
 
 from gossamer.core.errors import DiskFull, StorageError
 from gossamer.storage.log import Log
-
-from .trials import FailingDisk, contents
+from tests.storage.trials import FailingDisk, contents
 
 
 @contextmanager

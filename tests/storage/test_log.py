@@ -19,8 +19,7 @@ from gossamer.storage.known import Known
 from gossamer.storage.log import Log
 from gossamer.storage.segment import HEADER_BYTES, MAX_RECORD, SECTOR
 from gossamer.storage.superblock import NOBODY, Superblock
-
-from .trials import contents, unnoticed_flips
+from tests.storage.trials import contents, unnoticed_flips
 
 
 def last_file(folder: Path) -> Path:

@@ -12,8 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from gossamer.core.errors import StorageError
 from gossamer.storage.log import Log
-
-from .trials import FailingDisk, contents
+from tests.storage.trials import FailingDisk, contents
 
 RECORDS = st.lists(st.binary(max_size=300), max_size=6)
 OPERATIONS = st.sampled_from(["create", "write", "truncate", "sync", "rename", "sync_folder"])

@@ -11,9 +11,8 @@ from pathlib import Path
 from types import TracebackType
 
 import gossamer
-
-from .programs import PATIENCE, Program
-from .programs import gossamer as command
+from tests.system.programs import PATIENCE, Program
+from tests.system.programs import gossamer as command
 
 
 def free_ports(count: int) -> list[int]:

@@ -17,10 +17,9 @@ from pathlib import Path
 import gossamer
 from gossamer import Channel, Role
 from tests.runtime.damages import COUNT, FILES, KINDS, QUICK, Originals, apply, small_segments
-
-from .cluster import free_ports
-from .programs import PATIENCE, Program
-from .programs import gossamer as command
+from tests.system.cluster import free_ports
+from tests.system.programs import PATIENCE, Program
+from tests.system.programs import gossamer as command
 
 NEW = 3
 """Events that are published after the damage."""

@@ -17,8 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import gossamer
-
-from .cluster import Cluster, until
+from tests.system.cluster import Cluster, until
 
 SILENCE = 60.0
 """Seconds within which publishing has to go on after a fault."""

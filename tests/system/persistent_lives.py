@@ -12,7 +12,7 @@ import sys
 import uvloop  # noqa: F401
 
 import gossamer.storage.log
-import gossamer.templates.persistent  # noqa: F401
+import gossamer.templates.persistent.template  # noqa: F401
 from gossamer import catalog, connect, run
 
 SETTINGS = {"heartbeat": 0.02, "patience": 0.1, "repair": 0.05, "ack": 0.02}

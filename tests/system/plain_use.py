@@ -20,11 +20,10 @@ from functools import partial
 from pathlib import Path
 
 import gossamer
-
-from . import namespaces
-from .cluster import until
-from .programs import PATIENCE, Program
-from .test_plain_use import TEMPLATES, three_nodes
+from tests.system import namespaces
+from tests.system.cluster import until
+from tests.system.programs import PATIENCE, Program
+from tests.system.test_plain_use import TEMPLATES, three_nodes
 
 AT_ONCE = 4
 """Channels that are tried at the same time."""

@@ -14,7 +14,7 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-from .programs import HERE, PATIENCE, Program
+from tests.system.programs import HERE, PATIENCE, Program
 
 SETTINGS = {
     "servers": "n00 n01",

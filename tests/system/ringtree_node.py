@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from gossamer import Node, run
-from gossamer.overlay.monitor import MonitorSettings
+from gossamer.overlay.backbone.setup import MonitorSettings
 from gossamer.runtime.config import NodeConfig
 
 

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from .programs import Program, gossamer
+from tests.system.programs import Program, gossamer
 
 FAST = ("--interval", "0.05", "--join", "0.5", "--refresh", "0.5")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .programs import PATIENCE, Program, address_of, gossamer, listening
+from tests.system.programs import PATIENCE, Program, address_of, gossamer, listening
 
 STOPS = [signal.SIGINT, signal.SIGTERM]
 

@@ -14,10 +14,9 @@ import pytest
 
 import gossamer
 from gossamer import Channel, DiskFull, NoAnswer, Receipt
-
-from .cluster import free_ports, until
-from .programs import PATIENCE, Program
-from .programs import gossamer as command
+from tests.system.cluster import free_ports, until
+from tests.system.programs import PATIENCE, Program
+from tests.system.programs import gossamer as command
 
 SIZE = 3 * 1024 * 1024
 BALLAST = 1024 * 1024

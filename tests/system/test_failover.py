@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .failover import fail_over
+from tests.system.failover import fail_over
 
 
 @pytest.mark.parametrize("template", ["reliable", "persistent"])

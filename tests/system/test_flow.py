@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .programs import address_of, script
+from tests.system.programs import address_of, script
 
 MEMORY = 200 * 1024
 """Kibibytes."""

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from .programs import PATIENCE
+from tests.system.programs import PATIENCE
 
 SCENARIO = """
 name = "small"

@@ -6,8 +6,7 @@ import asyncio
 
 from gossamer import Node, connect
 from gossamer.runtime.host import Host
-
-from .programs import PATIENCE, address_of, gossamer
+from tests.system.programs import PATIENCE, address_of, gossamer
 
 
 def host_of(node: Node) -> Host:

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.traces.writer import read
-
-from .programs import Program, address_of, gossamer, listening, script
+from tests.system.programs import Program, address_of, gossamer, listening, script
 
 
 class Net:

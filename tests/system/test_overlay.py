@@ -18,9 +18,8 @@ from pathlib import Path
 import pytest
 
 from gossamer.core.names import channel_id
-from gossamer.overlay.rendezvous import rendezvous
-
-from .programs import HERE, Program, gossamer
+from gossamer.overlay.groups.rendezvous import rendezvous
+from tests.system.programs import HERE, Program, gossamer
 
 CHANNEL = next(
     name

@@ -10,9 +10,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from gossamer import connect
-
-from .persistent_lives import SETTINGS
-from .programs import HERE, Program
+from tests.system.persistent_lives import SETTINGS
+from tests.system.programs import HERE, Program
 
 KILLS = 200
 Event = tuple[int, int]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from . import namespaces
-from .cluster import free_ports
-from .programs import Program, gossamer, listening
+from tests.system import namespaces
+from tests.system.cluster import free_ports
+from tests.system.programs import Program, gossamer, listening
 
 TEMPLATES = ("multicast", "single-source", "dispatch", "reliable", "causal", "total-order", "persistent")
 EVENTS = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from contextlib import ExitStack
 
-from .programs import Program, script
+from tests.system.programs import Program, script
 
 
 def reaches(writer: Program, readers: list[Program], word: str) -> None:

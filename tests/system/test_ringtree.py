@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .ringtree_kills import killed
+from tests.system.ringtree_kills import killed
 
 
 def test_eight_processes_of_which_two_are_killed_become_whole_again() -> None:

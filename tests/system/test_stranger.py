@@ -12,15 +12,14 @@ from pathlib import Path
 import pytest
 
 import gossamer
+from gossamer.consensus.messages import Copy, Stranger, Welcome
 from gossamer.core.control import Control, Message
 from gossamer.core.effect import Effect, Send
 from gossamer.core.names import channel_id
-from gossamer.overlay.councilwords import Copy, Stranger, Welcome
-from gossamer.overlay.streamwords import Have, Missing
+from gossamer.templates.reliable.messages import Have, Missing
 from gossamer.testing.fake import parcel
-
-from .programs import CLEAN_END, Program
-from .programs import gossamer as command
+from tests.system.programs import CLEAN_END, Program
+from tests.system.programs import gossamer as command
 
 HUGE = 2**62
 MEMORY = 64 * 1024

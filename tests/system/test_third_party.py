@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .programs import address_of, gossamer, listening
+from tests.system.programs import address_of, gossamer, listening
 
 PROJECT = Path(__file__).parents[1] / "third_party" / "gossamer_echo"
 

@@ -7,7 +7,7 @@ import asyncio
 import sys
 
 import gossamer
-from gossamer.runtime import node as runtime_node
+from gossamer.runtime.api import node as runtime_node
 
 runtime_node.TRACE_FLUSH = 0.02
 

@@ -10,8 +10,8 @@ from gossamer.core.names import NANOSECONDS
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import Membership
 from gossamer.filters.identity import identity
-from gossamer.overlay.filterwords import Tell, Told
 from gossamer.templates.direct import Direct, DirectSettings
+from gossamer.templates.dispatch.messages import Tell, Told
 from gossamer.testing.fake import FakeContext, answer, parcel
 
 RED, BLUE = Criteria(colour="red"), Criteria(colour="blue")

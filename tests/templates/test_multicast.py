@@ -14,7 +14,8 @@ from gossamer.core.event import Criteria
 from gossamer.core.names import NANOSECONDS, Role, channel_id
 from gossamer.core.template import Membership
 from gossamer.core.tree import Tree
-from gossamer.overlay.groupwords import (
+from gossamer.overlay.groups.interest import Interest, InterestHeard
+from gossamer.overlay.groups.messages import (
     LISTENS,
     LOST,
     PUBLISHES,
@@ -25,17 +26,15 @@ from gossamer.overlay.groupwords import (
     TreeHeard,
     TreeUpdate,
 )
-from gossamer.overlay.interest import Interest, InterestHeard
-from gossamer.overlay.rendezvous import rendezvous
+from gossamer.overlay.groups.rendezvous import rendezvous
 from gossamer.simulator.dice import SeededDice
-from gossamer.simulator.models import LinkModel
-from gossamer.simulator.rules import Loss
-from gossamer.simulator.topology import Network, layout, spanning
+from gossamer.simulator.network.link_models import LinkModel
+from gossamer.simulator.network.rules import Loss
+from gossamer.simulator.network.topology import Network, layout, spanning
 from gossamer.templates.multicast import MAX_WAITING, Multicast, MulticastSettings
 from gossamer.testing.fake import CHANNEL as FAKE_CHANNEL
 from gossamer.testing.fake import FakeContext, answer, parcel
-
-from .worlds import CHANNEL, Net
+from tests.templates.worlds import CHANNEL, Net
 
 LATER = 100 * NANOSECONDS
 

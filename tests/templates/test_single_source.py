@@ -8,10 +8,9 @@ import pytest
 
 from gossamer.core.context import TREE
 from gossamer.core.tree import Tree
-from gossamer.overlay.rendezvous import rendezvous
+from gossamer.overlay.groups.rendezvous import rendezvous
 from gossamer.templates.single_source import SingleSource
-
-from .worlds import Net
+from tests.templates.worlds import Net
 
 NODES = "abcdefg"
 

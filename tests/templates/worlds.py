@@ -13,9 +13,9 @@ from gossamer.core.parcel import Parcel
 from gossamer.core.template import Template
 from gossamer.core.tree import Tree
 from gossamer.core.wire import Item
-from gossamer.simulator.checks import Ledger
-from gossamer.simulator.models import LinkModel
-from gossamer.simulator.witness import Witness
+from gossamer.simulator.invariants.checks import Ledger
+from gossamer.simulator.network.link_models import LinkModel
+from gossamer.simulator.workload.observers import Witness
 from gossamer.simulator.world import World
 
 CHANNEL = "news"

@@ -9,7 +9,7 @@ import pytest
 
 from gossamer.analysis import dispatch
 from gossamer.analysis.hierarchy import Hierarchy
-from gossamer.simulator.models import LinkModel
+from gossamer.simulator.network.link_models import LinkModel
 from gossamer.whatif import model
 from gossamer.whatif.forecast import forecast
 from gossamer.whatif.script import Dispatcher, Question, Traffic

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.simulator.models import LinkModel
+from gossamer.simulator.network.link_models import LinkModel
 from gossamer.whatif import model, worlds
 from gossamer.whatif.inquiry import alike
 from gossamer.whatif.measures import Measures

@@ -12,13 +12,12 @@ import pytest
 
 from gossamer.pipeline.sweep import Failure
 from gossamer.whatif.advice import advise
+from gossamer.whatif.phrases import GLOSSARY
 from gossamer.whatif.pictures import Panel, panels
 from gossamer.whatif.report import method, page, recommendation
 from gossamer.whatif.script import Limits, Question, read
 from gossamer.whatif.summary import cases
-from gossamer.whatif.words import GLOSSARY
-
-from .conftest import answered
+from tests.whatif.conftest import answered
 
 
 class References(HTMLParser):

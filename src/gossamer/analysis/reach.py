@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gossamer.core.errors import ConfigError
-from gossamer.ringtrees import places
+from gossamer.templates.ringtree import layout as places
 
 Flags = NDArray[np.bool_]
 Counts = NDArray[np.int64]

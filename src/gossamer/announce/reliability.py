@@ -16,7 +16,8 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from gossamer.announce import erasure, odds
+from gossamer.announce import delivery_odds as odds
+from gossamer.announce import erasure
 from gossamer.announce.header import ERASURE, HEADER_BYTES, MOST_SEQUENCE, WHOLE, Option
 from gossamer.core.errors import TooLarge
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from gossamer.bench.book import DONE, ENDED, SEEN, Board
 from gossamer.bench.brokers import HOST, Broker
-from gossamer.bench.child import Job, Order
+from gossamer.bench.progress import DONE, ENDED, SEEN, Board
 from gossamer.bench.systems import System
+from gossamer.bench.worker import Job, Order
 from gossamer.core.errors import RemoteError
 
 ANSWER = 30.0
@@ -94,7 +94,7 @@ class Child:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "gossamer.bench.child",
+                "gossamer.bench.worker",
                 msgspec.json.encode(self.job).decode(),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,

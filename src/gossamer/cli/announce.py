@@ -9,19 +9,19 @@ from typing import Annotated
 
 import typer
 
-from gossamer.announce.follower import FollowerSettings
-from gossamer.announce.plan import planned
+from gossamer.announce.announcer import StationSettings
+from gossamer.announce.index_plan import planned
+from gossamer.announce.listener import FollowerSettings
 from gossamer.announce.reliability import Erasure, Reliability, Repetition
 from gossamer.announce.sender import Pace
-from gossamer.announce.station import StationSettings
 from gossamer.cli.node import Json
+from gossamer.cli.pubsub import given
 from gossamer.cli.session import until_stopped
 from gossamer.cli.spark import Master, pipeline, spark_for
-from gossamer.cli.talk import given
 from gossamer.core.errors import ConfigError
-from gossamer.runtime.announcer import Announcer
-from gossamer.runtime.indexer import Indexer
-from gossamer.runtime.listener import HeardAnnouncement, Listener
+from gossamer.runtime.api.announcer import Announcer
+from gossamer.runtime.api.indexer import Indexer
+from gossamer.runtime.api.listener import HeardAnnouncement, Listener
 
 DEFAULT_MEETING = "multicast://239.255.72.0:7472?interface=127.0.0.1"
 PACE = Pace()

@@ -75,7 +75,7 @@ def watch(
     as_json: Json = False,
 ) -> None:
     """Follow the traces of a running overlay: scorecards and violations, kept current. Ctrl-C ends it."""
-    from gossamer.cli.watching import follow
+    from gossamer.cli.watch_table import follow
 
     with spark_for(master, 0) as spark:
         follow(spark, traces, interval, once, as_json)

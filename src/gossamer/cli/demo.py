@@ -24,10 +24,10 @@ from gossamer.cli.simulate import with_progress
 from gossamer.cli.spark import pipeline, spark_for
 from gossamer.core.config import parse
 from gossamer.core.event import Criteria, Envelope
-from gossamer.runtime.channel import Channel
-from gossamer.runtime.node import Node, connect
-from gossamer.runtime.subscription import Subscription
-from gossamer.simulator.scenario import Result, Scenario
+from gossamer.runtime.api.channel import Channel
+from gossamer.runtime.api.node import Node, connect
+from gossamer.runtime.api.subscription import Subscription
+from gossamer.simulator.scenario.run import Result, Scenario
 
 if TYPE_CHECKING:
     from gossamer.pipeline.audit.auditing import Outcome

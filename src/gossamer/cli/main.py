@@ -10,17 +10,17 @@ import typer
 from gossamer.cli import (
     analyse,
     announce,
-    announcing,
+    announce_analysis,
     audit,
     bench,
     demo,
     log,
     node,
     packages,
+    pubsub,
     registry,
     simulate,
     sweep,
-    talk,
     whatif,
 )
 from gossamer.cli.screen import marked, screen
@@ -35,9 +35,9 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("up")(node.up)
-app.command("pub")(talk.pub)
-app.command("sub")(talk.sub)
-app.command("request")(talk.request)
+app.command("pub")(pubsub.pub)
+app.command("sub")(pubsub.sub)
+app.command("request")(pubsub.request)
 app.command("channels")(node.channels)
 app.command("announce")(announce.announce)
 app.command("listen")(announce.listen)
@@ -46,9 +46,9 @@ app.add_typer(registry.app, name="registry")
 app.add_typer(packages.app, name="templates")
 app.add_typer(log.app, name="log")
 app.add_typer(analyse.app, name="analyse")
-analyse.app.command("announce")(announcing.losses)
-analyse.app.command("memberships")(announcing.memberships)
-analyse.app.command("indexes")(announcing.indexes)
+analyse.app.command("announce")(announce_analysis.losses)
+analyse.app.command("memberships")(announce_analysis.memberships)
+analyse.app.command("indexes")(announce_analysis.indexes)
 app.add_typer(bench.app, name="bench")
 app.command("simulate")(simulate.simulate)
 app.command("sweep")(sweep.sweep)

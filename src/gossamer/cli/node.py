@@ -15,8 +15,8 @@ from rich.table import Table
 from gossamer.cli.screen import marked, screen
 from gossamer.cli.session import DEFAULT_LISTEN, until_stopped
 from gossamer.core.names import Role
+from gossamer.runtime.api.node import Node, connect
 from gossamer.runtime.config import NodeConfig, TrustConfig, load
-from gossamer.runtime.node import Node, connect
 
 At = Annotated[
     str,

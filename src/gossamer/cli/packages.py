@@ -16,8 +16,8 @@ from gossamer.cli.node import At, Json
 from gossamer.cli.screen import screen
 from gossamer.cli.session import DEFAULT_LISTEN, until_stopped
 from gossamer.core.errors import BadPackage, ConfigError, GossamerError, TooLarge
-from gossamer.runtime.loading import rehearse
-from gossamer.runtime.node import connect
+from gossamer.runtime.api.node import connect
+from gossamer.runtime.template_loader import rehearse
 from gossamer.security.keys import PrivateKey
 from gossamer.security.package import (
     MAX_BODY,

@@ -13,8 +13,8 @@ from rich.table import Table
 from gossamer.cli.node import At, Json
 from gossamer.cli.screen import screen
 from gossamer.cli.session import DEFAULT_LISTEN, until_stopped
-from gossamer.overlay.items import Item
-from gossamer.runtime.node import connect
+from gossamer.overlay.registry.items import Item
+from gossamer.runtime.api.node import connect
 
 app = typer.Typer(help="Look into the registry, change it, and see it change.", no_args_is_help=True)
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from gossamer.runtime.node import run
+from gossamer.runtime.api.node import run
 
 T = TypeVar("T")
 

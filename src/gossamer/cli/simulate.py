@@ -14,8 +14,8 @@ from rich.table import Table
 from gossamer.cli.node import Json
 from gossamer.cli.screen import marked, screen
 from gossamer.cli.sweep import One, one_each, settings_of
-from gossamer.simulator.scenario import Result, Scenario, load, run
-from gossamer.simulator.variation import command, varied
+from gossamer.simulator.scenario.run import Result, Scenario, load, run
+from gossamer.simulator.scenario.variation import command, varied
 
 
 def simulate(

@@ -13,11 +13,11 @@ import typer
 from rich.table import Table
 
 from gossamer.cli.node import Json
+from gossamer.cli.pubsub import value_of
 from gossamer.cli.screen import screen
 from gossamer.cli.spark import pipeline, spark_for
-from gossamer.cli.talk import value_of
 from gossamer.core.errors import ConfigError
-from gossamer.simulator.scenario import load
+from gossamer.simulator.scenario.run import load
 
 MAX_CONFIGURATIONS = 1_000_000
 

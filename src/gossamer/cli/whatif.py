@@ -14,10 +14,10 @@ from gossamer.cli.node import Json
 from gossamer.cli.screen import screen
 from gossamer.cli.spark import Master, pipeline, spark_for
 from gossamer.cli.sweep import One, one_each, settings_of
-from gossamer.simulator.variation import varied
+from gossamer.simulator.scenario.variation import varied
 
 if TYPE_CHECKING:
-    from gossamer.whatif.asking import Answer
+    from gossamer.whatif.run import Answer
 
 
 def whatif(
@@ -34,7 +34,7 @@ def whatif(
     Exit code 1 if a run failed, or the lean model disagreed with the template.
     """
     with pipeline():  # Spark is heavy; only who asks pays for it
-        from gossamer.whatif.asking import ask
+        from gossamer.whatif.run import ask
         from gossamer.whatif.script import check, load
 
     question = varied(load(scenario), one_each(settings_of(change)))
@@ -53,7 +53,7 @@ def whatif(
 
 
 def _show(answer: Answer) -> None:
-    from gossamer.whatif import words
+    from gossamer.whatif import phrases as words
 
     console = screen()
     table = Table("design", "limits kept", "worst", "saturates at", "full first")

@@ -17,10 +17,10 @@ from gossamer.core.control import AHEAD, Control, check_instants
 from gossamer.core.effect import Deliver, DeliverFeedback, Drop, Effect, Matching, Note, Report, Room
 from gossamer.core.errors import ProtocolError, UnknownChannel, UnknownTemplate
 from gossamer.core.event import NO_ENVELOPE, Criteria, Envelope
-from gossamer.core.hold import Hold
 from gossamer.core.instance import Instance
 from gossamer.core.names import MILLISECOND, Role, channel_id, check_node, nanoseconds
 from gossamer.core.parcel import Answer, Parcel
+from gossamer.core.pending import Hold
 from gossamer.core.receipt import Notary, Receipt
 from gossamer.core.sealer import PARCEL_BYTES, Sealer
 from gossamer.core.template import Membership, Template

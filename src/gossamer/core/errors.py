@@ -15,6 +15,7 @@
     │   ├── TooLarge              a payload, envelope or count is over its limit
     │   ├── BadEnvelope           an attribute or a wish has the wrong type or range
     │   ├── WishRefused           the template of a channel cannot keep a wish; names templates that can
+    │   ├── UnsupportedOperation  the template of a channel does not offer an operation
     │   ├── UnknownCodec          this program does not know how a payload was made, or is to be made
     │   ├── BadFilter             a filter's text cannot be read; names the place in it and says what fits
     │   ├── NotAdvertised         an event is outside what was advertised for its channel
@@ -169,6 +170,15 @@ class WishRefused(LocalError):
         self.wish, self.template, self.able = wish, template, sorted(able)
         others = f"these can: {', '.join(self.able)}" if self.able else "no installed template can"
         super().__init__(f"a channel of template {template!r} cannot keep the wish {wish}; {others}")
+
+
+class UnsupportedOperation(LocalError):
+    """The template of a channel does not offer an operation."""
+
+    def __init__(self, operation: str, template: str, offered: Iterable[str]) -> None:
+        self.operation, self.template, self.offered = operation, template, sorted(offered)
+        known = f"it offers {', '.join(self.offered)}" if self.offered else "it offers none"
+        super().__init__(f"a channel of template {template!r} has no operation {operation}; {known}")
 
 
 class UnknownCodec(LocalError):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.core.context import Context
+from gossamer.core.duplicates import Seen
 from gossamer.core.sealer import Sealer
-from gossamer.core.seen import Seen
 from gossamer.core.template import Template
 
 

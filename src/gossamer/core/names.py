@@ -15,6 +15,8 @@ from hashlib import blake2b
 
 from gossamer.core.errors import BadName
 
+VIRTUAL = "!"
+"""Begins the name of a source that is no node: ``b1/!b1`` is the order that sequencer b1 announces."""
 MAX_NODE_NAME = 64
 MAX_CHANNEL_NAME = 200
 MAX_ADDRESS = 3 * MAX_NODE_NAME + 2

@@ -26,6 +26,10 @@ Proof = Annotated[bytes, Meta(min_length=PROOF_BYTES, max_length=PROOF_BYTES)]
 Number = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
 
 
+SourceKey = tuple[str, int]
+"""Node and incarnation of a source."""
+
+
 class Stamp(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """Who sent which run of events, proved by the sender.
 

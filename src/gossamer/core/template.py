@@ -100,6 +100,8 @@ class Template(Generic[S]):
     is in it, up to what the caches hold."""
     content_based: ClassVar[bool] = False
     """Whether attributes say where parcels go: all events of one have the same, and ``admit`` is asked."""
+    operations: ClassVar[tuple[type, ...]] = ()
+    """What applications may ask of it beside publishing and subscribing; ``on_call`` answers."""
     watches: ClassVar[tuple[str, ...]] = ()
     """Containers whose changes ``on_container`` wants to hear of."""
 
@@ -161,7 +163,7 @@ class Template(Generic[S]):
         """A watched container changed."""
 
     def on_call(self, ctx: Context, call: int, request: Any) -> None:
-        """An application asks a service; answer with ``ctx.reply(call, …)``."""
+        """An application asks for one of ``operations``; answer with ``ctx.reply(call, …)``."""
 
     def on_unknown(self, ctx: Context, channel: int, sender: str) -> None:
         """A neighbour sent something of a channel that does not run here; services only."""

@@ -55,6 +55,8 @@ WALL_CLOCK = 10**17
 
 EXPIRED = "expired"
 """Why a parcel ends that nobody wants any more, in the column ``detail``."""
+KEPT_FOR_SESSION = "kept until its subscriber is back"
+"""Why a hop ends a parcel that it keeps for a session: it is not lost."""
 
 Row = tuple[int, int, str, int, str, str, str, str, int, int, int, int, str, int, str, int]
 """One row, in the order of COLUMNS."""

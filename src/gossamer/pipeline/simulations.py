@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 from gossamer.pipeline.sweep import Settings, Value
-from gossamer.simulator.scenario import Result, Scenario, run
-from gossamer.simulator.variation import command, varied
+from gossamer.simulator.scenario.run import Result, Scenario, run
+from gossamer.simulator.scenario.variation import command, varied
 
 REPLICATE = "replicate"
 """A setting that changes nothing but the seed."""

@@ -14,11 +14,11 @@ from gossamer.core.config import parse, wrong
 from gossamer.core.errors import BadAddress, ConfigError
 from gossamer.core.names import Role
 from gossamer.links.binding import Binding, problems
-from gossamer.overlay.monitor import MonitorSettings
-from gossamer.overlay.requests import RegistrySettings
-from gossamer.runtime.bandwidth import BandwidthSettings
-from gossamer.runtime.discovery import Way
-from gossamer.runtime.reachable import WILDCARDS
+from gossamer.overlay.backbone.setup import MonitorSettings
+from gossamer.overlay.registry.api import RegistrySettings
+from gossamer.runtime.net.addresses import WILDCARDS
+from gossamer.runtime.net.bandwidth import BandwidthSettings
+from gossamer.runtime.net.discovery import Way
 from gossamer.transports.base import HIGH_WATER, host_and_port
 
 Seconds = Annotated[float, Meta(gt=0, le=3600)]

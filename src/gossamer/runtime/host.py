@@ -45,14 +45,14 @@ from gossamer.links.binding import Binding
 from gossamer.links.selector import NearestSelector, Selector
 from gossamer.runtime.calls import Calls
 from gossamer.runtime.config import Limits
-from gossamer.runtime.dialing import Dialer
-from gossamer.runtime.gates import Gates
-from gossamer.runtime.losses import Losses
-from gossamer.runtime.neighbours import Neighbours
+from gossamer.runtime.delivery.drops import Losses
+from gossamer.runtime.net.connection import Strand
+from gossamer.runtime.net.dialer import Dialer
+from gossamer.runtime.net.links import Neighbours
 from gossamer.runtime.state import State
+from gossamer.runtime.state_writer import Writer
 from gossamer.runtime.storage import Storage
-from gossamer.runtime.strand import Strand
-from gossamer.runtime.writer import Writer
+from gossamer.runtime.write_barrier import Gates
 from gossamer.storage.cipher import Cipher
 from gossamer.transports.base import Group
 

@@ -24,10 +24,10 @@ from pathlib import Path
 
 import msgspec
 
+from gossamer.consensus.disk_store import VOTER_KEY, Left, left
 from gossamer.core.errors import ConfigError, Damaged, StorageError
 from gossamer.core.names import channel_id
-from gossamer.overlay.registry import Registry
-from gossamer.overlay.vault import VOTER_KEY, Left, left
+from gossamer.overlay.registry.service import Registry
 from gossamer.runtime.state import IDENTITY, KIND, LOGS
 from gossamer.storage import database
 from gossamer.storage.cipher import Cipher

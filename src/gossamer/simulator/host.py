@@ -13,10 +13,10 @@ from gossamer.core.names import Role, nanoseconds
 from gossamer.core.trace import ORDERED, PARCEL, STORED, Recorder, Row
 from gossamer.core.wire import Item
 from gossamer.links.clocks import Offset
-from gossamer.simulator.access import Line
 from gossamer.simulator.clock import Clock
-from gossamer.simulator.models import Lane, LinkModel, NodeModel, Skew
-from gossamer.simulator.witness import Witness
+from gossamer.simulator.network.access_lines import Line
+from gossamer.simulator.network.link_models import Lane, LinkModel, NodeModel, Skew
+from gossamer.simulator.workload.observers import Witness
 
 
 class Way(Lane):

@@ -13,12 +13,12 @@ from gossamer.core.context import STORED
 from gossamer.core.engine import Engine
 from gossamer.core.names import nanoseconds
 from gossamer.core.template import Template
-from gossamer.simulator import rules
-from gossamer.simulator.carrier import CRASHED, Carrier
 from gossamer.simulator.clock import NETWORK
 from gossamer.simulator.dice import SeededDice, derive
+from gossamer.simulator.effects import CRASHED, Carrier
 from gossamer.simulator.host import Host, Way
-from gossamer.simulator.models import Skew
+from gossamer.simulator.network import rules
+from gossamer.simulator.network.link_models import Skew
 
 if TYPE_CHECKING:
     from gossamer.simulator.world import World

@@ -22,7 +22,7 @@ from gossamer.simulator.host import Host
 from gossamer.storage.memory import MemoryLog
 
 if TYPE_CHECKING:
-    from gossamer.simulator.carrier import Carrier
+    from gossamer.simulator.effects import Carrier
 
 Request = Append | Read | Trim
 Event = tuple[tuple[str, int], int]

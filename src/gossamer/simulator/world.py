@@ -20,24 +20,24 @@ from gossamer.core.engine import Engine
 from gossamer.core.errors import ChannelExists, Closed, ConfigError, UnknownTemplate
 from gossamer.core.event import NO_ENVELOPE, Criteria, Envelope
 from gossamer.core.names import NANOSECONDS, Role, channel_id, check_channel, check_node, last, nanoseconds
+from gossamer.core.operations import MoreHistory, ReadHistory
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Receipt
 from gossamer.core.template import Template
 from gossamer.core.trace import Recorder
 from gossamer.core.wire import decode
-from gossamer.overlay.directory import Entry
-from gossamer.overlay.replay import HistoryWish, MoreHistory
-from gossamer.simulator import rules
-from gossamer.simulator.access import Access, Line
-from gossamer.simulator.carrier import Carrier, Tap
+from gossamer.overlay.directory.service import Entry
 from gossamer.simulator.clock import APPLICATION, Clock
 from gossamer.simulator.dice import SeededDice
-from gossamer.simulator.field import Field
+from gossamer.simulator.effects import Carrier, Tap
 from gossamer.simulator.host import Host
 from gossamer.simulator.lives import Lives
-from gossamer.simulator.models import LinkModel, NodeModel
+from gossamer.simulator.network import rules
+from gossamer.simulator.network.access_lines import Access, Line
+from gossamer.simulator.network.field import Field
+from gossamer.simulator.network.link_models import LinkModel, NodeModel
 from gossamer.simulator.tally import Traffic
-from gossamer.simulator.witness import Witness
+from gossamer.simulator.workload.observers import Witness
 
 
 class World:
@@ -317,7 +317,7 @@ class World:
             if host.life == life and self.running(node):
                 self.call(node, channel, MoreHistory(subscription), lambda _: None)
 
-        self.call(node, channel, HistoryWish(subscription), more)
+        self.call(node, channel, ReadHistory(subscription), more)
 
     def unsubscribe(self, node: str, channel: str, subscription: int) -> None:
         """Want no more."""

@@ -8,14 +8,14 @@ from msgspec import Meta
 
 from gossamer.core.context import LINKED, NODES, Context
 from gossamer.core.control import on
+from gossamer.core.duplicates import Seen
 from gossamer.core.event import Attributes, Criteria
 from gossamer.core.parcel import Parcel
-from gossamer.core.seen import Seen
 from gossamer.core.template import AT_MOST_ONCE, Membership, Settings, Template
 from gossamer.filters.identity import identity
 from gossamer.filters.index import Index
-from gossamer.overlay.filterwords import Tell, Told
-from gossamer.overlay.telling import Key, Table, Telling
+from gossamer.templates.dispatch.messages import Tell, Told
+from gossamer.templates.dispatch.table_sync import Key, Table, Telling
 
 EVERYTHING: Key = (False, identity(Criteria()))
 

@@ -9,13 +9,13 @@ from msgspec import Meta
 
 from gossamer.core.context import BELOW, NODES, SERVER, TREE, Context
 from gossamer.core.control import on
+from gossamer.core.duplicates import Seen
 from gossamer.core.names import Role
 from gossamer.core.parcel import Parcel
-from gossamer.core.seen import Seen
 from gossamer.core.template import AT_MOST_ONCE, Membership, Settings, Template
-from gossamer.overlay.group import Group, GroupTimes
-from gossamer.overlay.groupwords import Join, JoinHeard, Leave, LeaveHeard, TreeHeard, TreeUpdate
-from gossamer.overlay.interest import Interest, InterestHeard, Interests
+from gossamer.overlay.groups.group import Group, GroupTimes
+from gossamer.overlay.groups.interest import Interest, InterestHeard, Interests
+from gossamer.overlay.groups.messages import Join, JoinHeard, Leave, LeaveHeard, TreeHeard, TreeUpdate
 
 FIRST_TIER = (Role.BACKBONE, Role.PEER)
 MAX_WAITING = 64

@@ -11,7 +11,7 @@ from gossamer.core.control import Message, on
 from gossamer.core.names import MAX_NODE_NAME
 from gossamer.core.parcel import Parcel
 from gossamer.core.template import Membership
-from gossamer.overlay.interest import Interest
+from gossamer.overlay.groups.interest import Interest
 from gossamer.templates.multicast import Multicast, MulticastSettings, on_backbone
 
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NODE_NAME)]

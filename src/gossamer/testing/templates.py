@@ -21,11 +21,11 @@ from msgspec import inspect
 from gossamer.core.control import Control, Message, handlers_of
 from gossamer.core.template import Settings, Template
 from gossamer.core.wire import Item, decode, decode_message, encode
-from gossamer.simulator import rules
-from gossamer.simulator.checks import CHECKS, Check, Ledger
-from gossamer.simulator.models import LinkModel
-from gossamer.simulator.scenario import Channel, Publish, Result, Scenario, Subscribe, build, run
-from gossamer.simulator.topology import Network
+from gossamer.simulator.invariants.checks import CHECKS, Check, Ledger
+from gossamer.simulator.network import rules
+from gossamer.simulator.network.link_models import LinkModel
+from gossamer.simulator.network.topology import Network
+from gossamer.simulator.scenario.run import Channel, Publish, Result, Scenario, Subscribe, build, run
 from gossamer.simulator.world import World
 
 CHANNEL = "conformance"

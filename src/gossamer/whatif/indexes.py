@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gossamer.announce.index import ENTRY_BYTES
-from gossamer.announce.plan import REST
+from gossamer.announce.index_plan import REST
 from gossamer.core.errors import ConfigError
 from gossamer.pipeline.clusters import by_lot, hierarchy, interest_of
 from gossamer.simulator.dice import SeededDice

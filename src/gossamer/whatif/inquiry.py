@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from gossamer.pipeline.sweep import Settings, grid
-from gossamer.simulator.variation import varied
+from gossamer.simulator.scenario.variation import varied
 from gossamer.whatif import model, worlds
 from gossamer.whatif.forecast import forecast
 from gossamer.whatif.measures import Measures, Row, row

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gossamer.announce.follower import Follower, FollowerSettings
+from gossamer.announce.announcer import Station, StationSettings
 from gossamer.announce.identity import Allotter, Thread
+from gossamer.announce.listener import Follower, FollowerSettings
 from gossamer.announce.reliability import Erasure
 from gossamer.announce.sender import Pace, Sender
-from gossamer.announce.station import Station, StationSettings
 from gossamer.core.errors import ConfigError
-from gossamer.simulator.announcing import Air, AirModel, Announcing, Listening
 from gossamer.simulator.dice import SeededDice
+from gossamer.simulator.workload.announcements import Air, AirModel, Announcing, Listening
 
 WAYS = ("announced", "shared groups", "own groups")
 RATES = {

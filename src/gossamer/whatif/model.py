@@ -15,12 +15,12 @@ import msgspec
 from gossamer.core.names import NANOSECONDS, nanoseconds
 from gossamer.simulator.clock import APPLICATION, NETWORK, Clock
 from gossamer.simulator.dice import SeededDice
-from gossamer.simulator.models import Lane
-from gossamer.simulator.quantiles import Quantiles
+from gossamer.simulator.invariants.quantiles import Quantiles
+from gossamer.simulator.network.link_models import Lane
 from gossamer.whatif.measures import Measures
 from gossamer.whatif.places import Places, frame
+from gossamer.whatif.propagation import Told
 from gossamer.whatif.script import Question
-from gossamer.whatif.told import Told
 from gossamer.whatif.workload import PROACTIVE, Publication, Workload, answer, attributes
 
 

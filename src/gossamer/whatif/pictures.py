@@ -11,7 +11,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from gossamer.pipeline.pictures import COLOURS, GREY, MAX_LINES, STYLE, svg
-from gossamer.whatif import words
+from gossamer.whatif import phrases as words
 from gossamer.whatif.summary import Case
 
 WIDTH, HEIGHT = 3.4, 2.5

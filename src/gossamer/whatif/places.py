@@ -9,7 +9,7 @@ from gossamer.core.names import channel_id
 from gossamer.core.parcel import Header, Parcel, make_body
 from gossamer.core.receipt import PROOF_BYTES, Stamp
 from gossamer.core.wire import encode
-from gossamer.overlay.relay import RELAYS
+from gossamer.templates.dispatch.ordered_hop import RELAYS
 from gossamer.whatif.script import Question
 from gossamer.whatif.topology import shape
 from gossamer.whatif.workload import Agent

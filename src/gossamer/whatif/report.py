@@ -14,8 +14,8 @@ from typing import Any
 
 from gossamer.pipeline.pictures import MAX_LINES, topology
 from gossamer.pipeline.sweep import Failure
-from gossamer.simulator.variation import varied
-from gossamer.whatif import words
+from gossamer.simulator.scenario.variation import varied
+from gossamer.whatif import phrases as words
 from gossamer.whatif.advice import Breach, Verdict, axis
 from gossamer.whatif.pictures import Panel, panels
 from gossamer.whatif.script import Question

@@ -15,9 +15,9 @@ from gossamer.analysis.dispatch import weights_of
 from gossamer.core.config import parse, wrong
 from gossamer.core.errors import ConfigError
 from gossamer.core.event import MAX_PAYLOAD
-from gossamer.simulator.keys import naming
-from gossamer.simulator.models import MAX_QUEUE, LinkModel, Probability, Seconds
-from gossamer.simulator.variation import Value, varied
+from gossamer.simulator.network.link_models import MAX_QUEUE, LinkModel, Probability, Seconds
+from gossamer.simulator.scenario.keys import naming
+from gossamer.simulator.scenario.variation import Value, varied
 from gossamer.whatif.topology import Topology, shape
 
 Count = Annotated[int, Meta(ge=0, le=10_000)]

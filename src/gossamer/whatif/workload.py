@@ -18,8 +18,8 @@ import numpy as np
 from gossamer.analysis.hierarchy import Whole
 from gossamer.core.event import Attributes, Criteria
 from gossamer.core.names import NANOSECONDS
-from gossamer.simulator.agents import exponential
 from gossamer.simulator.dice import SeededDice
+from gossamer.simulator.workload.agents import exponential
 from gossamer.whatif.script import Question
 from gossamer.whatif.topology import shape
 

@@ -12,15 +12,16 @@ from gossamer.core import trace
 from gossamer.core.context import BELOW, SERVER, TREE
 from gossamer.core.event import Envelope
 from gossamer.core.names import NANOSECONDS, Role, nanoseconds
+from gossamer.core.operations import Advertise
 from gossamer.core.parcel import Parcel
 from gossamer.core.trace import Row
 from gossamer.core.tree import Tree
-from gossamer.overlay.filterwords import TOLD_BYTES, Advertise
 from gossamer.simulator.clock import APPLICATION
-from gossamer.simulator.models import NodeModel
-from gossamer.simulator.quantiles import Quantiles
-from gossamer.simulator.witness import Witness
+from gossamer.simulator.invariants.quantiles import Quantiles
+from gossamer.simulator.network.link_models import NodeModel
+from gossamer.simulator.workload.observers import Witness
 from gossamer.simulator.world import World
+from gossamer.templates.dispatch.messages import TOLD_BYTES
 from gossamer.whatif.measures import Measures
 from gossamer.whatif.places import CHANNEL, Places
 from gossamer.whatif.script import Question

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from gossamer.bench.book import Book, Load
+from gossamer.bench.progress import Book, Load
 
 TOPIC = "bench"
 PING, PONG = "bench.ping", "bench.pong"

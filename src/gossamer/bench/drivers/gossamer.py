@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import chain
 
-from gossamer.bench.book import Book, Load
 from gossamer.bench.drivers.base import PING, PONG, PROBE_WAIT, TOPIC, Options
+from gossamer.bench.progress import Book, Load
 from gossamer.core.parcel import Event
-from gossamer.runtime.channel import Channel
-from gossamer.runtime.node import connect
-from gossamer.runtime.subscription import Subscription
+from gossamer.runtime.api.channel import Channel
+from gossamer.runtime.api.node import connect
+from gossamer.runtime.api.subscription import Subscription
 
 LISTEN = "tcp://127.0.0.1:0"
 

@@ -9,8 +9,8 @@ from typing import Any
 from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion
 
-from gossamer.bench.book import Book, Load
 from gossamer.bench.drivers.base import TOPIC, Options
+from gossamer.bench.progress import Book, Load
 
 TRIES = 1000
 

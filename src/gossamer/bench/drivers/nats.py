@@ -9,8 +9,8 @@ from typing import Any
 
 import nats
 
-from gossamer.bench.book import NAP, Book, Load
 from gossamer.bench.drivers.base import PING, PONG, PROBE_WAIT, TOPIC, Options
+from gossamer.bench.progress import NAP, Book, Load
 
 UNLIMITED = 2**40
 

@@ -9,8 +9,8 @@ import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from gossamer.bench.book import Book, Load
 from gossamer.bench.drivers.base import Options
+from gossamer.bench.progress import Book, Load
 
 _LENGTH = struct.Struct(">IB")
 BUFFER = 1024 * 1024

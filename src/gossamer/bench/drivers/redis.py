@@ -8,8 +8,8 @@ from typing import Any
 
 import redis
 
-from gossamer.bench.book import Book, Load
 from gossamer.bench.drivers.base import TOPIC, Options
+from gossamer.bench.progress import Book, Load
 
 
 def client(address: str) -> Any:

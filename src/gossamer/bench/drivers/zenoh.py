@@ -14,9 +14,9 @@ from typing import Any
 
 import zenoh
 
-from gossamer.bench.book import Book, Load
 from gossamer.bench.brokers import HOST, free_port
 from gossamer.bench.drivers.base import PING, PONG, PROBE_WAIT, TOPIC, Options
+from gossamer.bench.progress import Book, Load
 
 KEY, PING_KEY, PONG_KEY = (each.replace(".", "/") for each in (TOPIC, PING, PONG))
 

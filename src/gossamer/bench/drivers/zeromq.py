@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 
 import zmq
 
-from gossamer.bench.book import PIECE, Book, Load
 from gossamer.bench.drivers.base import PING, PONG, PROBE_WAIT, TOPIC, Options
+from gossamer.bench.progress import PIECE, Book, Load
 
 FRONT = TOPIC.encode() + b" "
 QUEUE_BYTES = 64 * PIECE

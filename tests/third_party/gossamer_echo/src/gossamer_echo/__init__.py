@@ -7,7 +7,7 @@ from msgspec import Meta
 from gossamer import Settings, Template
 from gossamer.core.context import Context
 from gossamer.core.parcel import Parcel
-from gossamer.core.seen import Seen
+from gossamer.core.duplicates import Seen
 from gossamer.core.template import AT_MOST_ONCE
 
 

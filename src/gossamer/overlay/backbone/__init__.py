@@ -1,0 +1,1 @@
+"""The backbone: nodes measure each other, exchange link states and agree on one tree."""

@@ -1,0 +1,1 @@
+"""The directory: which channels exist and which template each is bound to."""

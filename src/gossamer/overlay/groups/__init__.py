@@ -1,0 +1,1 @@
+"""Groups: the members of a channel on the backbone and the tree that joins them."""

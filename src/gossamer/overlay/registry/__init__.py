@@ -1,0 +1,1 @@
+"""The registry: attribute-value pairs of a node and of the network."""

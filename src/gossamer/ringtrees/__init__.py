@@ -1,1 +1,0 @@
-"""Rings and binary trees by attribute and place (seed 001): the parts of the template ``ringtree``."""

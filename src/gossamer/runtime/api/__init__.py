@@ -1,0 +1,1 @@
+"""The classes that applications use: nodes, channels, subscriptions, events."""

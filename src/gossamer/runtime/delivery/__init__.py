@@ -1,0 +1,1 @@
+"""From a channel to its subscribers: queues, acknowledgements, replay, sessions, drops."""

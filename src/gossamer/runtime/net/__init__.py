@@ -1,0 +1,1 @@
+"""Links between real nodes: connections, handshakes, dialling and discovery."""

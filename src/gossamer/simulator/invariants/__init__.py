@@ -1,0 +1,1 @@
+"""What is checked while a world runs: every promise of every channel."""

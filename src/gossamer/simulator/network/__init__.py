@@ -1,0 +1,1 @@
+"""The simulated network: topologies, link models, access lines and faults."""

@@ -1,0 +1,1 @@
+"""What applications and announcers of a simulated network do."""

@@ -1,0 +1,1 @@
+"""Template dispatch: dispatchers in a hierarchy route events by their content."""

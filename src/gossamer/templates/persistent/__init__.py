@@ -1,0 +1,1 @@
+"""Template persistent: total order with a history on disk."""

@@ -1,0 +1,50 @@
+"""The order of a channel as parcels: a source of its own, named after the node that tells it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from gossamer.consensus.messages import Entry, History, Number
+from gossamer.core.context import Context
+from gossamer.core.errors import ProtocolError
+from gossamer.core.parcel import Header, Parcel, make_body
+from gossamer.core.receipt import PROOF_BYTES, Stamp
+
+MAX_PLACES = 256
+"""Entries of one parcel of the order."""
+_NO_PROOF = bytes(PROOF_BYTES)
+
+
+class Order(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What is in a parcel of the order: the term of who leads, entries from an index of a history on, and how
+    many parcels had a place before.
+    """
+
+    history: History
+    term: Number
+    first: Number
+    number: Number
+    entries: Annotated[tuple[Entry, ...], Meta(max_length=MAX_PLACES)]
+
+
+_decode = msgspec.msgpack.Decoder(Order).decode
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def order_parcel(ctx: Context, address: str, number: int, order: Order) -> Parcel:
+    """A parcel of the order; nobody answers it, so that its stamp proves nothing."""
+    body, split = make_body([_encode(order)], [])
+    return Parcel(
+        Header(ctx.id, Stamp(address, ctx.incarnation, number, number, 1, _NO_PROOF), ctx.now, split), body
+    )
+
+
+def read_order(parcel: Parcel) -> Order:
+    """What a parcel of the order says; raises ProtocolError if it makes no sense."""
+    try:
+        return _decode(parcel.payloads[0])
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ProtocolError("order", str(error), "entries from an index on") from None
