@@ -11,7 +11,7 @@ import pytest
 
 from gossamer.core import trace
 from gossamer.core.context import LINKED, TREE, Context
-from gossamer.core.control import Control, Message, on
+from gossamer.core.control import AHEAD, Control, Instant, Message, on
 from gossamer.core.effect import Deliver, DeliverFeedback, Drop, Effect, Matching, Note, Reply, Send, Wake
 from gossamer.core.engine import Engine
 from gossamer.core.errors import (
@@ -42,6 +42,12 @@ class Shout(Message, frozen=True):
     loud: bool
 
 
+class Since(Message, frozen=True):
+    """For these tests."""
+
+    instant: Instant
+
+
 class Flood(Template[Settings]):
     """Sends everything to every neighbour and notes what it is told."""
 
@@ -51,7 +57,7 @@ class Flood(Template[Settings]):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self.notes: list[Any] = []
-        self.loud = False
+        self.loud = self.strict = False
 
     def on_open(self, ctx: Context) -> None:
         ctx.wake("opened", 1)
@@ -72,6 +78,13 @@ class Flood(Template[Settings]):
 
     def on_container(self, ctx: Context, name: str, value: Any) -> None:
         self.notes.append((name, value))
+
+    @on(Since)
+    def since(self, ctx: Context, since: Since, sender: str) -> None:
+        if self.strict:
+            ctx.send(sender, Shout(True))
+            raise ProtocolError("message.instant", since.instant, "another one")
+        self.notes.append(("since", since.instant))
 
     @on(Shout)
     def shouted(self, ctx: Context, shout: Shout, sender: str) -> None:
@@ -319,6 +332,30 @@ def test_a_control_message_that_makes_no_sense_is_refused_and_changes_nothing(be
         with pytest.raises(ProtocolError):
             bench.engine.receive(1, "b", Control(NEWS_ID, None, body))
     assert len(bench.rows) == rows
+    assert bench.engine.wake(2, NEWS_ID, "x") == []
+
+
+def test_a_control_message_with_an_instant_of_next_week_is_dropped_and_counted_and_links_go_on(
+    bench: Bench,
+) -> None:
+    late = Since(8 * AHEAD)
+    for message in (late, Control(NEWS_ID, None, msgspec.msgpack.encode(late))):
+        item = message if isinstance(message, Control) else Control(NEWS_ID, message)
+        (drop,) = bench.engine.receive(7 * AHEAD - 1, "b", item)
+        assert (type(drop), drop.reason) == (Drop, "message.instant makes no sense")
+    assert dict(bench.engine.drops) == {"message.instant makes no sense": 2}
+    assert bench.flood.notes == []
+    bench.engine.receive(7 * AHEAD, "b", Control(NEWS_ID, late))
+    assert bench.flood.notes == [("since", 8 * AHEAD)]
+
+
+def test_a_value_that_a_handler_refuses_is_dropped_and_what_it_did_before_is_carried_out(
+    bench: Bench,
+) -> None:
+    bench.flood.strict = True
+    effects = bench.engine.receive(1, "b", Control(NEWS_ID, Since(1)))
+    assert [each.item.message for each in of(Send, effects)] == [Shout(True)]
+    assert [each.reason for each in of(Drop, effects)] == ["message.instant makes no sense"]
     assert bench.engine.wake(2, NEWS_ID, "x") == []
 
 

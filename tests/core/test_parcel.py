@@ -116,3 +116,11 @@ def test_a_parcel_that_was_closed_can_be_opened_again() -> None:
     made.close()
     assert made.payloads == inside
     assert made.payloads is not inside
+
+
+@pytest.mark.parametrize(("sent", "shown"), [(-1, 0), (7, 7), (2**63, 2**63 - 1), (2**65, 2**63 - 1)])
+def test_a_send_time_seen_from_another_clock_fits_the_wire(sent: int, shown: int) -> None:
+    """The clock of a neighbour may show 1970, and a send time be the greatest number there is."""
+    seen = decode(encode(parcel("a", 1).sent_at(sent)))
+    assert isinstance(seen, Parcel)
+    assert seen.header.sent == shown

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gossamer.core.context import BELOW, SERVER, TREE
-from gossamer.core.effect import Effect, Reply, Send, Store, Stored, Wake
+from gossamer.core.control import Control
+from gossamer.core.effect import SENSELESS, Drop, Effect, Reply, Send, Store, Stored, Wake
 from gossamer.core.engine import Engine
 from gossamer.core.errors import ProtocolError
 from gossamer.core.names import Role
@@ -43,7 +44,8 @@ class Pump:
         """The last, or only, reply to each call."""
         self.told: dict[tuple[str, int], list[Any]] = {}
         """What the replies before the last one said."""
-        self.refused: list[ProtocolError] = []
+        self.refused: list[ProtocolError | Drop] = []
+        """Frames that cannot be read, and messages that make no sense."""
         self.wakes: dict[tuple[str, int, str], int] = {}
         self.loses: Callable[[Frame], bool] = lambda frame: False
         self.links: set[frozenset[str]] = set()
@@ -107,6 +109,8 @@ class Pump:
                     self.stored[node].pop(key, None)
                 case Store(key, bytes(value)):
                     self.stored[node][key] = value
+                case Drop(Control(), reason) if reason.endswith(SENSELESS):
+                    self.refused.append(effect)
                 case Wake():
                     wake = (node, effect.channel, effect.name)
                     self.wakes.pop(wake, None)

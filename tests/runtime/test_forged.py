@@ -15,7 +15,7 @@ import pytest
 from gossamer import Channel, GossamerError
 from gossamer.consensus.messages import Ask, Copied, Copy, Entry, Founded, Letter, Stranger, Vote, Welcome
 from gossamer.core.control import Control
-from gossamer.core.errors import ProtocolError
+from gossamer.core.effect import SENSELESS, Drop
 from gossamer.core.names import channel_id
 from gossamer.templates.total_order.forwarding import Relay
 from tests.runtime.damages import fill, history, logged, numbers, single, small_segments
@@ -119,6 +119,7 @@ async def test_a_letter_inside_another_message_is_checked_like_any_other(tmp_pat
         host = channel._host
         council = host.engine.instance("log").template.council  # type: ignore[attr-defined]
         forged = Stranger("keeper", "a", 2**62, council.history, council.term)
-        with pytest.raises(ProtocolError):
-            host.engine.receive(host.now(), "stranger", Control(channel_id("log"), Relay(1, forged)))
+        (drop,) = host.engine.receive(host.now(), "stranger", Control(channel_id("log"), Relay(1, forged)))
+        assert isinstance(drop, Drop)
+        assert drop.reason.endswith(SENSELESS)
         assert "a" not in council.lives

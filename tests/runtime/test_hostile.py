@@ -7,17 +7,18 @@ import logging
 import struct
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 
 import pytest
 
-from gossamer import Limits, Node
+from gossamer import Limits, NoAnswer, Node
 from gossamer.core.control import LINK_CHANNEL, Control, Message
 from gossamer.core.names import Role, channel_id
 from gossamer.core.parcel import Answer, Header, Parcel, make_body
 from gossamer.core.receipt import Stamp
 from gossamer.core.wire import CONTROL, MAX_CONTROL, PARCEL, VERSION, decode, decode_message, encode
-from gossamer.overlay.directory.service import Directory
+from gossamer.overlay.directory.service import Asked, Directory, Lookup
+from gossamer.overlay.groups.messages import TreeUpdate
 from gossamer.runtime.net.handshake import Hello, Ping, Pong, decoder
 from tests.runtime.parties import SOON, Stranger, client, host_of, linked, server, stranger, take, until
 
@@ -117,6 +118,42 @@ async def test_control_that_a_template_does_not_know_ends_its_connection(words: 
         await bad.ended()
         await linked(middle, "reader", "writer")
         assert middle.drops == {"malformed frame": 1}
+
+
+async def test_values_that_no_clock_can_show_are_counted_and_cost_no_link() -> None:
+    late = TreeUpdate(2**62, 1, ("stranger",), (0,), (3,))
+    async with undisturbed() as middle, stranger(middle) as bad:
+        await bad.greet()
+        await linked(middle, "reader", "stranger", "writer")
+        await bad.send(Control(channel_id("news"), late), Pong(1, 2**62))
+        senseless = {"message.epoch makes no sense": 1, "frame that makes no sense": 1}
+        await until(lambda: middle.drops == senseless)
+        await bad.send(Control(channel_id("news"), late))
+        await until(lambda: middle.drops["message.epoch makes no sense"] == 2)
+        assert "stranger" in middle.peers
+
+
+async def test_a_neighbour_with_a_strange_clock_cannot_make_honest_nodes_refuse_each_other() -> None:
+    """A send time far ahead, seen from a clock that shows 1970, is more than a number on the wire may be."""
+    async with server("b1") as near, server("b2", near.addresses[0]) as far, client(far, "reader") as reader:
+        heard = await reader.channel("news", "multicast")
+        async with heard.subscribe() as events, stranger(near) as bad:
+            await linked(near, "b2")
+            link = host_of(far).links["b1"]
+            await bad.send(Hello("stranger", 1, Role.CLIENT, "stranger", (), False, True, clock=1))
+            await bad.send(Control(channel_id(Directory.name), Asked(1, Lookup("news"))))
+            await linked(near, "b2", "stranger")
+            made, split = make_body([b"late"], [])
+            sequence, event = 0, None
+            while event is None:  # until the nodes know the channel and where its listeners are
+                sequence += 1
+                stamp = Stamp("stranger", 1, sequence, sequence, 1, bytes(8))
+                await bad.send(Parcel(Header(channel_id("news"), stamp, 2**63 - 1, split), made))
+                with suppress(NoAnswer):
+                    event = await events.next(timeout=0.2)
+            assert event.payload == b"late"
+            assert host_of(far).links.get("b1") is link
+            assert "malformed frame" not in far.drops
 
 
 async def test_a_flood_of_malformed_frames_counts_as_one_and_starts_no_work_for_each(

@@ -3,8 +3,8 @@
 A template defines its own as frozen structs (``class Join(Message, frozen=True): ...``); the class name
 is the tag on the wire. Every list, text and mapping in a message has a stated ``max_length``: limits hold
 before memory is taken. A field that counts instants is an ``Instant`` or a ``Life``, also within tuples and
-nested structs: a message with one more than a day ahead of this node's clock is refused before any handler
-sees it, since later honest numbers would have to be greater still.
+nested structs: a message with one more than a day ahead of this node's clock is dropped before any handler
+sees it, since later honest numbers would have to be greater still. The link that it came by goes on.
 """
 
 from __future__ import annotations

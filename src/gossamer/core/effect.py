@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer.core.errors import StorageError
+from gossamer.core.errors import ProtocolError, StorageError
 from gossamer.core.parcel import Parcel
 from gossamer.core.wire import Item
 
@@ -57,6 +57,15 @@ class Drop(Effect, frozen=True):
     item: Item
     reason: str
     peer: str = ""
+
+
+SENSELESS = "makes no sense"
+"""How the reason of a drop ends where a value was read that cannot be."""
+
+
+def senseless(error: ProtocolError) -> str:
+    """Why something that could be read ended here."""
+    return f"{error.field} {SENSELESS}"
 
 
 class Reply(Effect, frozen=True):

@@ -14,7 +14,17 @@ from typing import Any
 from gossamer.core import trace
 from gossamer.core.context import LINKED, SERVER, SUBSCRIBERS, ChannelSpec, Context, Dice
 from gossamer.core.control import AHEAD, Control, check_instants
-from gossamer.core.effect import Deliver, DeliverFeedback, Drop, Effect, Matching, Note, Report, Room
+from gossamer.core.effect import (
+    Deliver,
+    DeliverFeedback,
+    Drop,
+    Effect,
+    Matching,
+    Note,
+    Report,
+    Room,
+    senseless,
+)
 from gossamer.core.errors import ProtocolError, UnknownChannel, UnknownTemplate
 from gossamer.core.event import NO_ENVELOPE, Criteria, Envelope
 from gossamer.core.instance import Instance
@@ -174,7 +184,11 @@ class Engine:
     # inputs: the network
 
     def receive(self, now: int, sender: str, item: Item) -> list[Effect]:
-        """A neighbour sent something. Raises ProtocolError if it makes no sense; nothing has changed then."""
+        """A neighbour sent something. Raises ProtocolError if it cannot be read; nothing has changed then.
+
+        What can be read and makes no sense is dropped and counted: an honest neighbour whose clock differs a
+        little may repeat a value that it could still believe.
+        """
         self.now = now
         self._receive(sender, item)
         return self._done()
@@ -231,7 +245,7 @@ class Engine:
             try:
                 self._receive(sender, item)
             except ProtocolError as error:
-                self._drop(item, f"{error.field} makes no sense")
+                self._drop(item, senseless(error))
 
     def put(self, name: str, value: object) -> None:
         if self.containers.get(name) != value:
@@ -270,7 +284,7 @@ class Engine:
         try:
             return parcel.attributes is not None
         except ProtocolError as error:
-            self._drop(parcel, f"{error.field} makes no sense")
+            self._drop(parcel, senseless(error))
             return False
 
     def waits(self, channel: int, item: Item) -> bool:
@@ -315,6 +329,13 @@ class Engine:
         if header.stamp.incarnation * MILLISECOND > self.now + AHEAD:
             self._drop(item, "from the future")
             return
+        try:
+            self._receive_parcel(instance, sender, item)
+        except ProtocolError as error:
+            self._drop(item, senseless(error))
+
+    def _receive_parcel(self, instance: Instance, sender: str, item: Parcel) -> None:
+        header = item.header
         expired = item.deadline is not None and self.now > item.deadline
         if expired and header.answers is not None:
             self._drop(item, "expired")
@@ -331,9 +352,12 @@ class Engine:
             self._wonder(sender, control, control.channel)
             return
         message = control.message or decode_message(control, instance.template.decoder())
-        check_instants(message, self.now)
         self._tracer.item(self.now, trace.RECEIVED, control, sender)
-        instance.template.dispatch(instance.at(self.now), message, sender)
+        try:
+            check_instants(message, self.now)
+            instance.template.dispatch(instance.at(self.now), message, sender)
+        except ProtocolError as error:
+            self._drop(control, senseless(error))
         self._compare(instance)
 
     def _wonder(self, sender: str, item: Item, channel: int) -> None:

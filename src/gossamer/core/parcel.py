@@ -27,7 +27,7 @@ from gossamer.core.event import (
     check_attributes,
 )
 from gossamer.core.names import MAX_NODE_NAME, nanoseconds
-from gossamer.core.receipt import Number, Stamp
+from gossamer.core.receipt import MAX_NUMBER, Number, Stamp
 
 MAX_EVENTS = 65_536
 MAX_BODY = 16 * 1024 * 1024
@@ -209,7 +209,7 @@ class Parcel:
 
     def sent_at(self, sent: int) -> Parcel:
         """The same parcel with its send time as another clock would have shown it; the body stays closed."""
-        header = msgspec.structs.replace(self.header, sent=max(0, sent))
+        header = msgspec.structs.replace(self.header, sent=min(max(0, sent), MAX_NUMBER))
         return Parcel(header, self._body)
 
     @property

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from gossamer.core.context import Dice
 from gossamer.core.control import Control
 from gossamer.core.effect import (
+    SENSELESS,
     Acknowledged,
     Append,
     Deliver,
@@ -36,6 +37,7 @@ from gossamer.core.effect import (
     Wake,
 )
 from gossamer.core.engine import Engine
+from gossamer.core.errors import ProtocolError
 from gossamer.core.names import nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.trace import EXPIRED
@@ -208,7 +210,7 @@ class Carrier:
         for effect in effects:
             kind = type(effect)
             if kind is Drop:
-                self.drops[effect.reason] += 1  # type: ignore[attr-defined]
+                self._dropped(effect)  # type: ignore[arg-type]
             elif host.engine is None:
                 continue  # crashed by a witness in the middle of it
             elif kind is Send:
@@ -235,6 +237,12 @@ class Carrier:
                 self.storage.request(host, effect)  # type: ignore[arg-type]
         for channel, ticket in stored.items():
             self.tell(host, "report", channel, Stored(ticket))
+
+    def _dropped(self, drop: Drop) -> None:
+        """An item ended in an engine; all nodes of a world are honest, so what they say makes sense."""
+        self.drops[drop.reason] += 1
+        if type(drop.item) is Control and drop.reason.endswith(SENSELESS):
+            raise ProtocolError(drop.reason.split()[0], drop.item.message, "what an honest node may say")
 
     def _send(self, host: Host, send: Send) -> None:
         item = send.item

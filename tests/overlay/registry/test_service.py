@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from gossamer.core.context import BELOW, SERVER, TREE
 from gossamer.core.control import Control
-from gossamer.core.effect import Send, Store
-from gossamer.core.errors import BadName, Full, NoAnswer, ProtocolError, Refused, TooLarge, UnknownKey
-from gossamer.core.names import Role, channel_id
+from gossamer.core.effect import Drop, Send, Store
+from gossamer.core.errors import BadName, Full, NoAnswer, Refused, TooLarge, UnknownKey
+from gossamer.core.names import NANOSECONDS, Role, channel_id
 from gossamer.core.tree import Tree
 from gossamer.core.wire import MAX_CONTROL, decode, decode_message, encode
 from gossamer.overlay.registry import lookup as asking
 from gossamer.overlay.registry import watches as watching
 from gossamer.overlay.registry.api import LARGEST, Follow, Get, List, RegistrySettings, Set, Unfollow
-from gossamer.overlay.registry.items import ITEMS_AT_ONCE, LATEST, MAX_VALUE, Item
+from gossamer.overlay.registry.items import ITEMS_AT_ONCE, LATEST, MAX_VALUE, Item, encode_item
 from gossamer.overlay.registry.lookup import Answer, Browse, Put, Query
 from gossamer.overlay.registry.replication import Feed
 from gossamer.overlay.registry.service import Registry
@@ -29,6 +29,7 @@ from gossamer.testing.fake import FakeContext
 from tests.overlay.pump import Frame, Pump
 
 SERVERS = ("b1", "b2", "b3", "s")
+DAY = 86_400 * NANOSECONDS
 
 
 def line(**options: Any) -> Pump:
@@ -401,9 +402,42 @@ def test_the_late_answer_to_an_earlier_version_of_a_set_confirms_nothing() -> No
 def test_nobody_can_use_up_the_versions_of_a_key() -> None:
     pump = line()
     last = Control(channel_id(Registry.name), Feed((Item("k", LATEST, "x", b"v"),)))
-    with pytest.raises(ProtocolError, match=r"item\.counter"):
-        pump.engines["b1"].receive(pump.now, "b2", last)
+    pump.do("b1", pump.engines["b1"].receive(pump.now, "b2", last))
+    assert [each.reason for each in pump.refused if isinstance(each, Drop)] == ["item.counter makes no sense"]
+    assert known(pump, "b1") is None
     assert ask(pump, "b1", Set("k", b"w")).value == b"w"
+
+
+def test_a_put_with_a_version_that_no_clock_shows_is_refused_in_words_and_kept_nowhere() -> None:
+    pump = line()
+    for number, counter in enumerate((LATEST, pump.now + 2 * DAY), 1):
+        put = Put("d", number, Item("k", counter, "d", b"for ever"))
+        pump.queue.append(("d", "b1", encode(Control(channel_id(Registry.name), put))))
+        pump.settle()
+        answer = [message(frame) for frame in pump.carried if frame[:2] == ("b1", "d")][-1]
+        assert isinstance(answer, Answer)
+        assert answer.item is None
+        assert "instant" in answer.refusal
+    assert all(known(pump, node) is None for node in SERVERS)
+    assert not any(name.endswith("/k") for stored in pump.stored.values() for name in stored)
+    ask(pump, "d", Set("k", b"honest"), 1)
+    pump.passes(5)
+    assert all(known(pump, node) == b"honest" for node in SERVERS)
+
+
+def test_stored_items_with_versions_that_no_clock_shows_are_not_taken_in() -> None:
+    now = 1_700_000_000 * NANOSECONDS
+    items = [
+        Item("past", now - 1, "x", b"1"),
+        Item("soon", now + DAY, "x", b"2"),
+        Item("later", now + 2 * DAY, "x", b"3"),
+        Item("never", LATEST, "x", b"4"),
+    ]
+    stored = {f"{Registry.name}/global/{item.key}": encode_item(item) for item in items}
+    registry = Registry(stored, now=now)
+    assert [item.key for item in registry.shelf] == ["past", "soon"]
+    assert registry.unreadable == 2
+    assert [item.key for item in Registry(stored).shelf] == ["later", "past", "soon"], "without a clock"
 
 
 def test_a_deleted_item_is_gone_everywhere_and_stays_gone() -> None:

@@ -27,6 +27,8 @@ CHANNELS = "channel/"
 MAX_KEY = len(CHANNELS) + max(MAX_OWN_KEY, MAX_CHANNEL_NAME)
 MAX_VALUE = 64 * 1024
 LATEST = 2**63 - 1
+SOMETIME = LATEST // 2 - AHEAD
+"""The present of a node that cannot tell the time: later than any clock, earlier than any claim."""
 ITEMS_AT_ONCE = 50
 BYTES_AT_ONCE = 16 * 1024
 """A message takes no more items once it has so many bytes of them; the last may be as long as an item is."""
@@ -112,13 +114,18 @@ def stamped(now: int, writer: str, key: str, value: bytes | None, known: Item | 
     return Item(key, max(now, known.counter + 1 if known else 0), writer, value)
 
 
+def plausible(item: Item, now: int) -> bool:
+    """Whether some clock may show the version of an item."""
+    claim = item.key.startswith(CHANNELS) and item.counter > LATEST // 2
+    instant = LATEST - item.counter if claim else item.counter
+    return instant <= now + AHEAD
+
+
 def check_version(item: Item, now: int) -> None:
     """Raise ProtocolError if the version of an item is beyond what any clock can show: it could never be
     replaced by a newer one.
     """
-    claim = item.key.startswith(CHANNELS) and item.counter > LATEST // 2
-    instant = LATEST - item.counter if claim else item.counter
-    if instant > now + AHEAD:
+    if not plausible(item, now):
         raise ProtocolError("item.counter", item.counter, f"an instant, at most {now + AHEAD}")
 
 
@@ -179,12 +186,16 @@ class Shelf:
         """Items whose keys have a prefix, in order of key, those after one."""
         return (self._items[key] for key in self.keys(prefix, after))
 
-    def load(self, prefix: str, stored: Mapping[str, bytes]) -> int:
-        """Take in what was stored below a prefix; how many make no sense or find no room."""
+    def load(self, prefix: str, stored: Mapping[str, bytes], now: int) -> int:
+        """Take in what was stored below a prefix; how many make no sense or find no room.
+
+        A version that no clock can show at this instant makes no sense: honest nodes would refuse it.
+        """
         unreadable = 0
         for data in (data for name, data in stored.items() if name.startswith(prefix)):
             item = decode_item(data)
-            if item is None or len(self) >= self.count or self.size + item.size > self.limit:
+            full = item is not None and (len(self) >= self.count or self.size + item.size > self.limit)
+            if item is None or full or not plausible(item, now):
                 unreadable += 1
             else:
                 self.keep(item, 0)

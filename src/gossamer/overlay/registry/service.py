@@ -12,12 +12,14 @@ from typing import Any
 
 from gossamer.core.context import BELOW, SERVER, TREE, Context
 from gossamer.core.control import on
-from gossamer.core.errors import BadName, Full, GossamerError, NoAnswer, UnknownKey
+from gossamer.core.errors import BadName, Full, GossamerError, NoAnswer, ProtocolError, UnknownKey
 from gossamer.core.names import Role, nanoseconds
 from gossamer.core.template import Membership, Template
 from gossamer.overlay.registry.api import Follow, Get, List, RegistrySettings, Request, Set, Unfollow
 from gossamer.overlay.registry.items import (
     CHANNELS,
+    LATEST,
+    SOMETIME,
     Item,
     Shelf,
     batch,
@@ -65,7 +67,10 @@ class Registry(Template[RegistrySettings]):
     watches = (TREE, SERVER, BELOW)
 
     def __init__(
-        self, stored: Mapping[str, bytes] | None = None, settings: RegistrySettings | None = None
+        self,
+        stored: Mapping[str, bytes] | None = None,
+        settings: RegistrySettings | None = None,
+        now: int = SOMETIME,
     ) -> None:
         super().__init__(settings or RegistrySettings())
         own = self.settings
@@ -85,7 +90,8 @@ class Registry(Template[RegistrySettings]):
         self._fed = False
         self._ctx: Context | None = None
         for shelf, scope in ((self.shelf, GLOBAL), (self.private, LOCAL)):
-            self.unreadable += shelf.load(f"{self.name}/{scope}/", stored or {})
+            latest = now if scope == GLOBAL else LATEST  # a local item never has to be replaced elsewhere
+            self.unreadable += shelf.load(f"{self.name}/{scope}/", stored or {}, latest)
 
     def on_open(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -114,7 +120,7 @@ class Registry(Template[RegistrySettings]):
         self.feeder.run(ctx, self.shelf)
 
     def learn(self, now: int, item: Item) -> None:
-        """Somebody told another service of an item."""
+        """A neighbour told another service of an item."""
         ctx = self._at(now)
         self._keep(ctx, item, None)
         self.feeder.run(ctx, self.shelf)
@@ -193,6 +199,11 @@ class Registry(Template[RegistrySettings]):
 
     @on(Put)
     def put(self, ctx: Context, put: Put, sender: str) -> None:
+        try:
+            check_version(put.item, ctx.now)
+        except ProtocolError as error:  # in words: the clock of an honest node may be wrong
+            ctx.send(sender, Answer(put.source, put.number, None, str(error)[:MAX_REFUSAL]))
+            return
         if self._above(ctx):
             if (put.source, put.number) not in self.questions.open:
                 self._ask(ctx, put, sender)

@@ -188,7 +188,7 @@ class Node:
         archive = self._open_archive()
         cipher = key_from(self.config.storage_key)
         state = State(self.config.state, cipher)
-        registry = Registry(state.values, self.config.registry)
+        registry = Registry(state.values, self.config.registry, time.time_ns())
         if registry.unreadable:
             log.warning("%d items of the registry cannot be read or find no room", registry.unreadable)
         seed = int.from_bytes(os.urandom(8), "big")

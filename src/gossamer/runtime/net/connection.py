@@ -157,8 +157,8 @@ class Strand:
             item = decode(frame)
             if isinstance(item, Control) and item.channel == LINK_CHANNEL:
                 message = decode_message(item, decoder)
-                check_instants(message, self._around.now())
-                self._supervise(message)
+                if self._plausible(message):
+                    self._supervise(message)
             elif self.link is not None:
                 if isinstance(item, Parcel):
                     body = ref(item._body)
@@ -172,6 +172,19 @@ class Strand:
         except ProtocolError as error:
             self._around.malformed(self, error)
         return body
+
+    def _plausible(self, message: Message) -> bool:
+        """Whether a message makes sense at this instant. Who greets in a way that does not is refused; of a
+        neighbour it is counted, and the link goes on.
+        """
+        try:
+            check_instants(message, self._around.now())
+        except ProtocolError:
+            if self.hello is None:
+                raise
+            self._around.unexpected("that makes no sense")
+            return False
+        return True
 
     def _supervise(self, message: Message) -> None:
         match message:

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from gossamer.core.control import Life, Message
+from gossamer.core.control import Instant, Life, Message
 from gossamer.core.names import MAX_ADDRESS, MAX_NODE_NAME, NODE_PATTERN, Role
 
 Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -27,7 +27,7 @@ class Hello(Message, frozen=True):
     listens: Annotated[tuple[Annotated[str, Meta(max_length=200)], ...], Meta(max_length=MAX_LISTENS)]
     heard: bool
     opened: bool = False
-    clock: Number = 0
+    clock: Instant = 0
     """What my clock shows; 0 says nothing."""
 
 
@@ -41,7 +41,7 @@ class Pong(Message, frozen=True):
     """I am, and my clock shows this."""
 
     sent: Number
-    clock: Number
+    clock: Instant
 
 
 class Bye(Message, frozen=True):
