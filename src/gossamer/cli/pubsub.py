@@ -226,16 +226,20 @@ def sub(
                 if not as_json:
                     print(f"listening on {channel!r}; Ctrl-C ends", file=sys.stderr)
                 left = count
-                while left is None or left:
-                    event = await events.next(timeout=timeout)
-                    _show(channel, event, as_json)
-                    if reply is not None:
-                        await event.feedback(reply.encode())
-                    if durable:
-                        events.ack(event)
-                    left = None if left is None else left - 1
-                if events.dropped:
-                    print(f"{events.dropped} events were dropped here", file=sys.stderr)
+                try:
+                    while left is None or left:
+                        event = await events.next(timeout=timeout)
+                        _show(channel, event, as_json)
+                        if reply is not None:
+                            await event.feedback(reply.encode())
+                        if durable:
+                            events.ack(event)
+                        left = None if left is None else left - 1
+                finally:
+                    if events.dropped:
+                        print(f"{events.dropped} events were dropped here", file=sys.stderr)
+                    if events.missed:
+                        print(f"missed: at least {events.missed}, before or between these", file=sys.stderr)
         return True
 
     until_stopped(show)

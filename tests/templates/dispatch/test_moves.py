@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from gossamer.core.context import NODES, TREE
+from gossamer.core.control import Control
 from gossamer.core.effect import Reply
 from gossamer.core.event import Criteria
 from gossamer.core.names import NANOSECONDS
 from gossamer.core.operations import ForgetSession, KeepSession, SessionDone
 from gossamer.core.tree import Tree
+from gossamer.core.wire import decode, decode_message, encode
 from gossamer.templates.dispatch.session import Box
-from gossamer.templates.dispatch.session_messages import Claim, Filled, Outrun
+from gossamer.templates.dispatch.session_messages import Claim, Filled, Outrun, Passed
 from gossamer.templates.dispatch.template import Dispatch
 from gossamer.testing.fake import FakeContext, parcel
 from tests.templates.dispatch.histories import History
@@ -354,6 +356,119 @@ def test_what_comes_while_its_dispatcher_is_down_is_told_as_a_gap() -> None:
     net.send()
     assert net.got["D", "A"][-1] == 4
     assert net.lost() >= 1
+
+
+@pytest.mark.parametrize("after", [2**61, 2**62, 2**63])
+@pytest.mark.parametrize("there", ["D", "c"])
+def test_a_box_that_begins_at_the_farthest_place_still_moves(there: str, after: int) -> None:
+    net = Moving()
+    net.go(there, net.come(there, after=after))
+    net.send(count=2)
+    net.come("B")
+    net.send()
+    assert net.got["B", "A"] == [1, 2, 3]
+    box = net.at("B").keeping.boxes["ann"]
+    assert not box.claim
+    assert decode_message(
+        decode(encode(Control(5, Passed(1, 1, Filled("B", 1, box.next))))), Dispatch.decoder()
+    )
+
+
+# what was kept by a dispatcher that is lost
+
+
+def lose(net: Moving, node: str, *rest: str, noticed: bool = True) -> None:
+    """A dispatcher goes down and begins anew; meanwhile three events are published by those that remain."""
+    net.world.crash(node)
+    if noticed:
+        cut(net, *rest)
+    net.send("A" if node != "A" else "B", 3)
+    net.world.restart(node)
+    cut(net, "ABCD")
+
+
+@pytest.mark.parametrize("noticed", [True, False])
+@pytest.mark.parametrize("there", ["D", "B", "A", "C", "c"])
+def test_what_a_lost_dispatcher_kept_is_told_as_a_gap_to_a_subscriber_that_remembers_nothing(
+    there: str, noticed: bool
+) -> None:
+    net = Moving()
+    net.go("D", net.come("D"))
+    net.send(count=2)
+    lose(net, "D", "ABC", noticed=noticed)
+    net.come(there)
+    net.send()
+    assert net.got[there, "A"] == [6]
+    assert net.lost() >= 1
+
+
+@pytest.mark.parametrize("there", ["A", "B", "C"])
+def test_what_a_lost_root_kept_is_told_as_a_gap(there: str) -> None:
+    net = Moving()
+    net.go("A", net.come("A"))
+    net.send("B", 2)
+    lose(net, "A", "BD", "C")
+    net.come(there)
+    net.send("B")
+    assert net.got[there, "B"][-1] == 6
+    assert net.lost() >= 1
+
+
+def test_a_gap_is_told_although_the_root_begins_anew_after_the_dispatcher_that_kept() -> None:
+    net = Moving()
+    net.go("D", net.come("D"))
+    lose(net, "D", "ABC")
+    lose(net, "A", "BD", "C")
+    net.come("C")
+    assert net.lost() >= 1
+
+
+def test_a_gap_is_told_late_to_a_subscriber_that_came_before_its_dispatcher_found_the_one_above() -> None:
+    net = Moving()
+    net.go("D", net.come("D"))
+    net.world.crash("D")
+    cut(net, "ABC")
+    net.send(count=3)
+    net.world.restart("D")
+    cut(net, "ABC", "D")
+    net.come("D")
+    assert net.lost() == 0, "it knows of no other dispatcher"
+    cut(net, "ABCD")
+    assert net.lost() >= 1
+
+
+@pytest.mark.parametrize("there", ["D", "C", "A"])
+def test_what_was_forgotten_before_its_dispatcher_was_lost_is_no_gap(there: str) -> None:
+    net = Moving()
+    net.go("D", net.come("D"))
+    net.world.call("D", CHANNEL, ForgetSession("ann"), lambda reply: None)
+    net.settle()
+    lose(net, "D", "ABC")
+    net.come(there)
+    assert net.lost() == 0
+
+
+def test_what_was_kept_and_is_recovered_from_another_dispatcher_is_no_gap() -> None:
+    net = Moving()
+    net.go("D", net.come("D"))
+    net.go("C", net.come("C"))
+    net.send(count=2)
+    lose(net, "D", "ABC")
+    net.come("D")
+    assert net.got["D", "A"] == [1, 2, 3, 4, 5]
+    assert net.lost() == 0
+
+
+def test_a_new_subscription_made_while_its_dispatcher_begins_anew_is_told_no_gap() -> None:
+    net = Moving()
+    net.world.crash("D")
+    cut(net, "ABC")
+    net.world.restart("D")
+    number = net.world.subscribe("D", CHANNEL, Criteria())
+    net.world.call("D", CHANNEL, KeepSession(number, "ann"), net.replies.append)
+    cut(net, "ABCD")
+    net.settle()
+    assert [reply.value for reply in net.replies] == [((-1, -1), 0)]
 
 
 def test_a_box_that_leaves_while_an_older_copy_is_claimed_leaves_the_merging_to_its_new_place() -> None:

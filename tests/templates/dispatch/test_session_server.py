@@ -180,7 +180,7 @@ def test_a_claim_from_the_future_is_refused(it: Dispatcher, what: What) -> None:
     [
         Done("orders", (2**62 + 1, 0)),
         Done("orders", (1, 2**40)),
-        Attach("orders", 1, b"", 2**62 + 1),
+        Attach("orders", 1, b"", 2**61 + 1),
         More("m", 1, 2**62 + 1),
         Filled("m", 1, 2**62 + 1),
     ],

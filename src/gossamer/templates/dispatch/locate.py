@@ -10,11 +10,20 @@ that hears of both tells the later one to claim what the older one has.
 
 That nobody keeps anything under a name is said only by who has heard from all dispatchers below it what is
 kept there. So two that have not found each other yet, or do not agree who is above, do not both begin anew.
+
+What was kept by a dispatcher that is lost, or begins anew without a disk, is nowhere. Those above it remember
+the names, and the root tells those below it the names of which it alone knows. So a subscriber that comes
+back for one of them is told a gap, also if it remembers nothing itself, and although the dispatcher that kept
+it, or the root, has begun anew. The limit: where all dispatchers that remember a name are down at one time, or
+there is only one, nothing is left to tell the gap by; and a dispatcher that was cut off while a name was
+forgotten may tell a gap that is none. Subscribers that remember for themselves are told in any case.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
+
+from msgspec import structs
 
 from gossamer.core.context import Context
 from gossamer.core.names import nanoseconds
@@ -24,11 +33,13 @@ from gossamer.templates.dispatch.session_messages import (
     Ask,
     Claim,
     Filled,
+    Forgotten,
     Hosted,
     Hosts,
     Merge,
     More,
     Outrun,
+    Remembered,
     Settled,
 )
 
@@ -60,6 +71,9 @@ class Boxes(Protocol):
 
     def filled(self, ctx: Context, filled: Filled) -> None: ...
 
+    def missed(self, ctx: Context, name: str, since: int) -> None:
+        """What was kept under a name for a subscriber that came at some instant is nowhere now."""
+
 
 class Seeking:
     """What a dispatcher knows of the boxes of others, and of the claims that came by."""
@@ -69,6 +83,11 @@ class Seeking:
         self._here = here
         self._where: dict[str, tuple[str, int]] = {}
         """The side on which a box is, by name, and when its subscriber came there."""
+        self._once: dict[str, int] = {}
+        """Names under which something was kept here, or on a side, and that were not forgotten since; and
+        when the last subscriber came that is known of."""
+        self._orphans: list[str] = []
+        """Of these: names that were on the side of a neighbour that is lost, and have not been passed on."""
         self._came: dict[Key, str] = {}
         """Of claims that climbed by: from which side."""
         self._went: dict[Key, str] = {}
@@ -111,15 +130,16 @@ class Seeking:
         if self._here.answer(ctx, claim):
             return
         side, _ = self._where.get(claim.name, (HERE, 0))
+        kept = claim.kept or claim.name in self._once
         if side and side != self._place.above:
             remember(self._went, (claim.node, claim.serial), side)
-            self._pass(ctx, claim, side)
+            self._pass(ctx, structs.replace(claim, kept=kept), side)
         elif self._unheard():
             waiting = [each for each in self._undecided if not same(each[0], claim)]
             self._undecided = [*waiting, (claim, from_above)]
             self._here.tick(ctx)
         else:
-            self._here.filled(ctx, Filled(claim.node, claim.serial))
+            self._here.filled(ctx, Filled(claim.node, claim.serial, lost=int(kept)))
 
     def _decide(self, ctx: Context) -> None:
         """Something is known that was not known before."""
@@ -137,6 +157,8 @@ class Seeking:
 
     def go_on(self, ctx: Context) -> None:
         """Claims go on, to neighbours that know all filters by now."""
+        if self._orphans:
+            self._pass_down(ctx)
         if self._undecided:
             self._decide(ctx)
         going, self._going = self._going, []
@@ -171,10 +193,77 @@ class Seeking:
             remember(self._where, settled.name, (sender, settled.since))
         else:
             self._where.pop(settled.name, None)
+        self.keeps(settled.name, settled.since)
+        if not sender and not self._place.above:
+            self._remind(ctx, self._below, [settled.name])
         if self._place.above:
             self._place.relay.send(ctx, self._place.above, settled)
         elif (waiting := self._turns.settled(settled.name, settled.serial)) is not None:
             self._take_turn(ctx, waiting)
+
+    # what was kept
+
+    def keeps(self, name: str, since: int) -> None:
+        """Something is kept under a name, here or on a side, for a subscriber that came at some instant."""
+        remember(self._once, name, max(since, self._once.get(name, 0)))
+
+    def remembered(self, ctx: Context, remembered: Remembered, sender: str) -> None:
+        """A neighbour knows that something was kept under some names; if it is nowhere, that is a gap."""
+        above = self._place.above
+        new: list[str] = []
+        for name, since in remembered.names if sender in self._place.beside else ():
+            side, _ = self._where.get(name, (HERE, 0))
+            if name not in self._once:
+                new.append(name)
+            self.keeps(name, since)
+            if side != sender:
+                self._missed(ctx, name, since, side)
+        if above and sender != above:
+            self._remind(ctx, [above], new)
+
+    def _missed(self, ctx: Context, name: str, since: int, side: str) -> None:
+        """What was kept under a name before some instant is not what is kept on a side."""
+        if side and side != self._place.above:
+            self._place.relay.send(ctx, side, Remembered(((name, since),)))
+        else:
+            self._here.missed(ctx, name, since)
+
+    def forgotten(self, ctx: Context, name: str, sender: str) -> None:
+        """What was kept under a name, here or by a neighbour, has been forgotten: that is no gap."""
+        above, side = self._place.above, self._where.get(name, (HERE, 0))[0]
+        if name in self._here.names() or (sender != above and side != sender):
+            return
+        if side == sender:
+            self._where.pop(name, None)
+        if self._once.pop(name, None) is None and sender:
+            return
+        to = self._below if not above else [above] if sender != above else []
+        for node in to:
+            if node != sender:
+                self._place.relay.send(ctx, node, Forgotten(name))
+
+    @property
+    def _below(self) -> list[str]:
+        """Dispatchers below this one."""
+        return [node for node in self._place.beside if node != self._place.above]
+
+    def _remind(self, ctx: Context, nodes: list[str], names: list[str]) -> None:
+        """Neighbours learn under which names something was kept."""
+        known = [(name, self._once[name]) for name in names if name in self._once]
+        for node in nodes:
+            for first in range(0, len(known), MAX_HOSTED):
+                self._place.relay.send(ctx, node, Remembered(tuple(known[first : first + MAX_HOSTED])))
+
+    def _alone(self) -> list[str]:
+        """Names under which something was kept, and of which no neighbour below says that it is there."""
+        below = {*self._below}
+        return [name for name in self._once if self._where.get(name, (HERE, 0))[0] not in below]
+
+    def _pass_down(self, ctx: Context) -> None:
+        """The root tells what it alone knows of to those below it, for it may begin anew too."""
+        orphans, self._orphans = self._orphans, []
+        if not self._place.above:
+            self._remind(ctx, self._below, orphans)
 
     # the hierarchy
 
@@ -192,6 +281,8 @@ class Seeking:
         names = [*(below | self._here.names()).items()]
         for first in range(0, len(names) if above else 0, MAX_HOSTED):
             self._place.relay.send(ctx, above or "", Hosts(tuple(names[first : first + MAX_HOSTED])))
+        if above:
+            self._remind(ctx, [above], [*self._once])
         self._tell(ctx, ())
 
     def say(self, ctx: Context, name: str) -> None:
@@ -215,6 +306,8 @@ class Seeking:
             side, known = (HERE, here[name]) if name in here else self._where.get(name, (None, 0))
             if side is None or side == self._place.above:
                 new.append((name, since))
+            if side in (None, sender) and self._once.get(name, since) < since:
+                self._place.relay.send(ctx, sender, Remembered(((name, self._once[name]),)))
             if side in (None, sender, self._place.above):
                 remember(self._where, name, (sender, since))
             elif known < since:
@@ -224,6 +317,8 @@ class Seeking:
                 self._merge_at(ctx, name, side or HERE)
         if hosts.everything:
             self._heard.add(sender)
+            if not self._place.above:
+                self._remind(ctx, [sender], self._alone())
         self._tell(ctx, tuple(new))
         self.go_on(ctx)
 
@@ -249,5 +344,6 @@ class Seeking:
     def lose(self, node: str) -> None:
         """A node is no neighbour any more."""
         self._heard.discard(node)
+        self._orphans += [name for name, (side, _) in self._where.items() if side == node]
         self._where = {name: where for name, where in self._where.items() if where[0] != node}
         self._going = [(claim, to) for claim, to in self._going if to != node]

@@ -123,6 +123,8 @@ class Box:
         """When it was last said that it is wanted."""
         self.origin = self.begun = 0
         """The place behind which it began without what was kept before, and when; 0 if nothing is missing."""
+        self.anew = 0
+        """When the subscriber came for whom it began with nothing, if no gap was told; 0 if something was."""
         self.copy_of: Box | None = None
         """The box that takes over what is found of an older copy."""
         self.copied = False

@@ -10,7 +10,7 @@ from gossamer.core.event import Criteria
 from gossamer.core.parcel import Bound, Parcel
 from gossamer.filters.identity import identity
 from gossamer.templates.dispatch.ordered_hop import Relay
-from gossamer.templates.dispatch.session_messages import Attach, Detach, Done, More, Resume, Taken
+from gossamer.templates.dispatch.session_messages import FARTHEST, Attach, Detach, Done, More, Resume, Taken
 from gossamer.templates.dispatch.session_server import STEP
 
 
@@ -55,7 +55,7 @@ class Following:
         self._followed[serial] = followed
         followed.here = False
         if ctx.server:
-            about = (identity(followed.criteria), followed.place, followed.known)
+            about = (identity(followed.criteria), min(followed.place, FARTHEST), followed.known)
             self._relay.send(ctx, ctx.server, Attach(followed.name, serial, *about))
 
     def moved(self, ctx: Context) -> None:

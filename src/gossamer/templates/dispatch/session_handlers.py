@@ -13,10 +13,12 @@ from gossamer.templates.dispatch.session_messages import (
     Detach,
     Done,
     Filled,
+    Forgotten,
     Hosts,
     Merge,
     More,
     Outrun,
+    Remembered,
     Resume,
     Settled,
     Taken,
@@ -54,6 +56,10 @@ def heed(ctx: Context, message: What, sender: str, keeping: Keeping, following: 
             keeping.filled(ctx, message)
         case Hosts():
             keeping.seeking.hosts(ctx, message, sender)
+        case Remembered():
+            keeping.seeking.remembered(ctx, message, sender)
+        case Forgotten():
+            keeping.seeking.forgotten(ctx, message.name, sender)
         case Merge():
             keeping.seeking.merge(ctx, message.name)
         case Ask():

@@ -24,8 +24,10 @@ Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Node = Annotated[str, Meta(min_length=1, max_length=MAX_NODE_NAME)]
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
 Identity = Annotated[bytes, Meta(max_length=MAX_IDENTITY)]
+FARTHEST = 2**61
+"""The greatest place behind which a subscriber may ask to go on."""
 Place = Annotated[int, Meta(ge=0, le=2**62)]
-"""A place in a box: half of all numbers, so that a box that begins at the greatest can still go on."""
+"""A place in a box: half of all numbers. A box begins in the lower half of these, so that it can always go on."""
 Position = tuple[Annotated[int, Meta(ge=-1, le=2**62)], Annotated[int, Meta(ge=-1, le=MAX_EVENTS)]]
 """A place, and the index of the last event there that is done."""
 Marks = Annotated[tuple[tuple[Node, Life, Number], ...], Meta(max_length=MAX_MARKS)]
@@ -42,7 +44,7 @@ class Attach(Message, frozen=True):
     name: Name
     serial: Number
     identity: Identity
-    after: Place
+    after: Annotated[int, Meta(ge=0, le=FARTHEST)]
     known: bool = False
 
 
@@ -80,12 +82,15 @@ class Claim(Message, frozen=True):
 
     since
         Nanoseconds: when somebody came there to take it. Of two that look for the same the later one gets it.
+    kept
+        Whether a dispatcher on the way knows that it was kept: if none has it any more, there is a gap.
     """
 
     name: Name
     node: Node
     serial: Number
     since: Instant
+    kept: bool = False
 
 
 class Outrun(Message, frozen=True):
@@ -140,6 +145,21 @@ class Hosts(Message, frozen=True):
     everything: bool = False
 
 
+class Remembered(Message, frozen=True):
+    """Up the hierarchy, or down from the root: these were kept, and when their subscribers came.
+
+    If no dispatcher has one of them any more, there is a gap.
+    """
+
+    names: Annotated[tuple[Hosted, ...], Meta(max_length=MAX_HOSTED)]
+
+
+class Forgotten(Message, frozen=True):
+    """Up the hierarchy, or down from the root: its subscriber does not want this to be kept any more."""
+
+    name: Name
+
+
 class Merge(Message, frozen=True):
     """Down the hierarchy: an older copy of this subscription was found; claim what it has."""
 
@@ -151,7 +171,21 @@ class Ask(Message, frozen=True):
 
 
 What = (
-    Attach | Detach | Resume | Taken | Done | Claim | Outrun | Settled | More | Filled | Hosts | Merge | Ask
+    Attach
+    | Detach
+    | Resume
+    | Taken
+    | Done
+    | Claim
+    | Outrun
+    | Settled
+    | More
+    | Filled
+    | Hosts
+    | Remembered
+    | Forgotten
+    | Merge
+    | Ask
 )
 
 

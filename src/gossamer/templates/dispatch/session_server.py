@@ -102,13 +102,20 @@ class Keeping:
         """The owner will not come back for it. A neighbour may say so of what it owned itself."""
         box = self.boxes.get(name)
         if box is not None and (sender == HERE or box.hop in (None, sender)):
-            del self.boxes[name]
+            self._remove(ctx, box)
+            if not box.claim:
+                self.seeking.forgotten(ctx, name, HERE)
+
+    def _remove(self, ctx: Context, box: Box) -> None:
+        """A box is here no more. Those above remember that there was one, unless they hear otherwise."""
+        if self.boxes.get(box.name) is box:
+            del self.boxes[box.name]
             self._sought = {
                 claim: each for claim, each in self._sought.items() if box not in (each, each.copy_of)
             }
             self._place.unwant(ctx, box)
             if not box.claim:
-                self.ledger.left(ctx, name)
+                self.ledger.left(ctx, box.name)
 
     def finish(self, ctx: Context, name: str, done: tuple[int, int], sender: str = HERE) -> None:
         """The owner has done everything up to a position; only it knows."""
@@ -130,7 +137,7 @@ class Keeping:
             absent = [box for box in self.boxes.values() if box.owner is None]
             for box in sorted(absent, key=lambda each: each.since)[:1]:
                 self._give_up(ctx, box)
-                self.forget(ctx, box.name)
+                self._remove(ctx, box)
         box = self.boxes[name] = Box(name, criteria, ctx.now)
         box.owner = owner  # before it is looked for: that it is nowhere may be known at once
         self._place.want(ctx, box)
@@ -338,7 +345,9 @@ class Keeping:
         after = box.owner.sent if box.owner is not None else 0  # who had more than is kept anywhere
         if not filled.next:
             box.origin, box.begun = after, ctx.now
-            box.lost += box.owner is not None and box.owner.known  # it is not known how much
+            gap = filled.lost > 0 or (box.owner is not None and box.owner.known)  # it is not known how much
+            box.lost += gap and not filled.lost
+            box.anew = 0 if gap else box.sought
         box.fill(filled.next or after + 1, filled.done, filled.lost, filled.marks)
         for old in box.shrink(self._limit):
             ctx.drop(old, GIVEN_UP)
@@ -363,6 +372,7 @@ class Keeping:
         for box in boxes.values():
             box.lost += 1
             self.boxes[box.name] = box
+            self.seeking.keeps(box.name, box.claimed)
             self._place.want(ctx, box)
         self.tick(ctx)
 
@@ -381,9 +391,22 @@ class Keeping:
             return
         if box.owner is not None:
             self._part(ctx, box.owner)
-        self.forget(ctx, box.name)
+        self._remove(ctx, box)
 
     # the hierarchy and time
+
+    def missed(self, ctx: Context, name: str, since: int) -> None:
+        """Something was kept under a name for a subscriber that came at some instant, and is nowhere now.
+
+        What is here began with nothing for a subscriber that came later: it is told that there is a gap.
+        """
+        box = self.boxes.get(name)
+        if box is not None and not box.claim and since < box.anew:
+            box.anew = 0
+            box.lost += 1
+            self.ledger.state(ctx, box, lambda ctx: None)
+            if box.owner is not None:
+                self._tell_owner(ctx, box, box.owner)
 
     def lose(self, ctx: Context, node: str) -> None:
         """A node is no neighbour any more."""
@@ -405,7 +428,7 @@ class Keeping:
                 self._insist(ctx, box)
             elif box.owner is None and ctx.now - box.since >= self._absence:
                 self._give_up(ctx, box)
-                self.forget(ctx, box.name)
+                self._remove(ctx, box)
         for copy in [each for each in self._sought.values() if each.copy_of is not None]:
             self._insist(ctx, copy)
         for box in tuple(self._leaving.values()):

@@ -30,7 +30,7 @@ from gossamer.templates.dispatch.routing_table import FilterTable
 from gossamer.templates.dispatch.session import Box, Taker
 from gossamer.templates.dispatch.session_client import Followed, Following, taken_over
 from gossamer.templates.dispatch.session_handlers import heed
-from gossamer.templates.dispatch.session_messages import Passed, What
+from gossamer.templates.dispatch.session_messages import FARTHEST, Passed, What
 from gossamer.templates.dispatch.session_server import Keeping
 from gossamer.templates.dispatch.table_sync import Telling
 
@@ -89,7 +89,8 @@ class Dispatch(Template[DispatchSettings]):
         while dispatchers live and the hierarchy stays as it is. An event goes down only where somebody wants
         it, and with advertisements it goes nowhere else either. A subscription that is kept gets what came
         while it was away, once and in order, at whichever dispatcher it comes back. What came while its
-        dispatcher was down is told as a gap; two copies that a partition made become one again.
+        dispatcher was down is told as a gap, if the subscriber's node or a dispatcher that lived through it
+        remembers the name; two copies that a partition made become one again.
     Acknowledged: Never; `acknowledged` is refused. What a publisher can wait for is `drain`: the next
         dispatcher has confirmed the events.
     Costs: a message per hop for each subscription that no other covers; a search in the index per event and
@@ -290,11 +291,12 @@ class Dispatch(Template[DispatchSettings]):
         if criteria is None:
             return  # it has ended before everything of earlier lives was here
         self._kept[number], self._calls[number] = keep.name, call
+        after = min(keep.after, FARTHEST)
         if self._client(ctx):
-            followed = Followed(keep.name, criteria, number, call, keep.after, known=keep.known)
+            followed = Followed(keep.name, criteria, number, call, after, known=keep.known)
             self.following.attach(ctx, followed)
         else:
-            owner = Taker(ctx.node, number, "", keep.after, keep.known)
+            owner = Taker(ctx.node, number, "", after, keep.known)
             self.keeping.attach(ctx, keep.name, criteria, owner)
         self.table.unsubscribe(criteria, number)
         self.settle(ctx)
