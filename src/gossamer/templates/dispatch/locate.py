@@ -14,8 +14,8 @@ kept there. So two that have not found each other yet, or do not agree who is ab
 What was kept by a dispatcher that is lost, or begins anew without a disk, is nowhere. Those above it remember
 the names, and the root tells those below it the names of which it alone knows. So a subscriber that comes
 back for one of them is told a gap, also if it remembers nothing itself, and although the dispatcher that kept
-it, or the root, has begun anew. The limit: where all dispatchers that remember a name are down at one time, or
-there is only one, nothing is left to tell the gap by; and a dispatcher that was cut off while a name was
+it, or the root, has begun anew. The limit: where all dispatchers that remember a name are down at one time,
+or there is only one, nothing is left to tell the gap by; and a dispatcher that was cut off while a name was
 forgotten may tell a gap that is none. Subscribers that remember for themselves are told in any case.
 """
 

@@ -27,7 +27,7 @@ Identity = Annotated[bytes, Meta(max_length=MAX_IDENTITY)]
 FARTHEST = 2**61
 """The greatest place behind which a subscriber may ask to go on."""
 Place = Annotated[int, Meta(ge=0, le=2**62)]
-"""A place in a box: half of all numbers. A box begins in the lower half of these, so that it can always go on."""
+"""A place in a box: half of all numbers. A box begins in the lower half of these, so that it can go on."""
 Position = tuple[Annotated[int, Meta(ge=-1, le=2**62)], Annotated[int, Meta(ge=-1, le=MAX_EVENTS)]]
 """A place, and the index of the last event there that is done."""
 Marks = Annotated[tuple[tuple[Node, Life, Number], ...], Meta(max_length=MAX_MARKS)]
