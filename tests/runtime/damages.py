@@ -106,6 +106,18 @@ KINDS = [*PLAIN, "swap", "older"]
 """What may happen to a file: ``swap`` puts that of another node in its place, ``older`` an earlier copy."""
 
 
+TOGETHER: dict[str, tuple[str, ...]] = {
+    "identity and database": ("identity", "database", "write-ahead log"),
+    "identity and bounds": ("identity", "bounds"),
+    "identity and last segment": ("identity", "last segment"),
+    "database and last segment": ("database", "write-ahead log", "last segment"),
+    "bounds and last segment": ("bounds", "last segment"),
+    "all but the logs' segments": ("identity", "database", "write-ahead log", "bounds"),
+}
+"""Files that a backup, or a disk, may lose or set back together."""
+TOGETHER_KINDS = ["delete", "truncate", "swap", "older"]
+
+
 class Originals(msgspec.Struct, frozen=True):
     """Folders as killed nodes leave them: one, another, and the first as it was earlier."""
 

@@ -23,6 +23,8 @@ from tests.runtime.damages import (
     FILES,
     KINDS,
     QUICK,
+    TOGETHER,
+    TOGETHER_KINDS,
     Originals,
     apply,
     contents,
@@ -83,6 +85,20 @@ async def test_a_single_node_refuses_by_name_or_has_lost_nothing(
     folder: Path, originals: Originals, file: str, kind: str
 ) -> None:
     apply(kind, file, folder, originals)
+    await refuses_or_has_lost_nothing(folder)
+
+
+@pytest.mark.parametrize("kind", TOGETHER_KINDS)
+@pytest.mark.parametrize("files", TOGETHER)
+async def test_a_single_node_whose_files_are_damaged_together_refuses_by_name_or_has_lost_nothing(
+    folder: Path, originals: Originals, files: str, kind: str
+) -> None:
+    for file in TOGETHER[files]:
+        apply(kind, file, folder, originals)
+    await refuses_or_has_lost_nothing(folder)
+
+
+async def refuses_or_has_lost_nothing(folder: Path) -> None:
     before = contents(folder, "*.log")
     code, found = command("verify", folder)
     try:

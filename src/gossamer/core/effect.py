@@ -209,6 +209,8 @@ class History(msgspec.Struct, frozen=True):
 
     damaged
         Whether the error is damage to the log: records from ``position`` on, which were synced, are missing.
+    final
+        Whether the error stays until the node is stopped and repaired: something beside the log is damaged.
     """
 
     ticket: int
@@ -218,6 +220,7 @@ class History(msgspec.Struct, frozen=True):
     end: int
     error: str = ""
     damaged: bool = False
+    final: bool = False
 
 
 class Stored(msgspec.Struct, frozen=True):

@@ -264,7 +264,8 @@ class Storage:
             self._failed(read.channel, "a log cannot be read", failure)
             damaged = self._in_log(read.channel, failure)
             position = (failure.position or 0) if isinstance(failure, Damaged) else read.position
-            return History(read.ticket, position, (), begin, end, _words(failure), damaged)
+            final = isinstance(failure, Damaged) and not damaged
+            return History(read.ticket, position, (), begin, end, _words(failure), damaged, final)
 
     def _trim(self, trim: Trim | Retain) -> None:
         try:

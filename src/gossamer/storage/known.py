@@ -51,9 +51,10 @@ class Known(msgspec.Struct, frozen=True):
             raise Damaged(str(folder), f"records up to {end - 1} were synced, and no segment is here", begin)
         if segments and bounds is None:
             raise Damaged(str(folder / "bounds"), "it is missing, and segments are here", begin)
-        owners = {str(each.path): (each.header.owner, each.first) for each in segments}
-        if bounds is not None:
+        owners: dict[str, tuple[str, int]] = {}
+        if bounds is not None:  # first, for nothing of the log can be trusted then
             owners[str(bounds.path)] = (bounds.bounds.id.replace(NOBODY, ""), begin)
+        owners.update((str(each.path), (each.header.owner, each.first)) for each in segments)
         for path, (owner, first) in owners.items():
             if owner != self.owner:
                 reason = f"it belongs to folder {owner or 'none'}, and this is folder {self.owner or 'none'}"

@@ -239,7 +239,9 @@ class LoggedOrder(TotalOrder[S]):
         if not self.looked:
             self.keeper.open(ctx, self.council)  # what earlier lives left
         record = self.council.record
-        if history.error and not history.damaged:
+        if history.final:
+            self._refuse(ctx, history.error)
+        elif history.error and not history.damaged:
             self.trouble = f"the disk of {ctx.node!r}: {history.error}"
             ctx.wake("look", 1.0)
         elif history.error:
@@ -253,6 +255,9 @@ class LoggedOrder(TotalOrder[S]):
             else:
                 self.refused = True
                 self._refusal = Unstored(ctx.node, f"log of {ctx.channel!r}", history.error[:MAX_REASON])
+        elif record is not None and history.end < record.number and record.seats == (self.council.seat(ctx),):
+            lacking = f"it has {history.end} of {record.number} acknowledged records"
+            self._refuse(ctx, f"{lacking}, and no other seat has the rest")
         elif self._written is None:  # else a later look, or the report of the append, says where it ends
             self._began = self._began or history.end
             last_summed_up = min(record.number, history.end) - 1 if record else history.end
@@ -302,6 +307,10 @@ class LoggedOrder(TotalOrder[S]):
             f"record {place} is not parcel {number} of {source!r}, life {life}, which the order has there: "
             "log and state are of different histories; look at both with gossamer log verify and dump"
         )
+        self._refuse(ctx, reason)
+
+    def _refuse(self, ctx: Context, reason: str) -> None:
+        """Neither read nor write the log in this life, and say why."""
         self.trouble = f"the log of {ctx.node!r}: {reason}"
         self._ready, self._end, self._written, self._writing, self._appending = False, None, None, [], 0
         self.refused = True
