@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 
 import msgspec
@@ -14,7 +15,7 @@ from gossamer.core.names import NANOSECONDS, Role
 from gossamer.overlay.backbone.linkstate import Linkstate
 from gossamer.overlay.backbone.members import KNOWN, Roster
 from gossamer.overlay.backbone.messages import Introduction, LinkstateSettings, Offer, Person, State, Wanted
-from gossamer.overlay.backbone.tree_codec import MAX_NODES, decode_plan, encode_age, encode_plan
+from gossamer.overlay.backbone.tree_codec import MAX_NODES, Plans, decode_plan, encode_age, encode_plan
 from gossamer.simulator.network import rules
 from gossamer.testing.fake import FakeContext
 from tests.overlay.backbone.fields import Backbone
@@ -402,3 +403,19 @@ def test_invented_origins_and_names_are_bounded() -> None:
     assert "a" in roster.live
     template.hear(ctx, state("a", "ab", counter=2), "a")
     assert template._states["a"].counter == 2
+
+
+def test_plans_that_were_read_are_kept_in_bounded_memory() -> None:
+    """A neighbour may send any number of them, each of the greatest size."""
+    plans = Plans(3 * MAX_NODES)
+    made = []
+    for number in range(6):
+        names = [f"{number}x{each:04}" for each in range(MAX_NODES)]
+        made.append(encode_plan(names, pairwise(names)))
+        first = plans.read(made[0])
+        assert plans.read(made[-1]).names == tuple(names)
+        assert plans.read(made[0]) is first, "what is used stays"
+        assert plans.kept == sum(len(each.names) for each in plans._plans.values()) <= 3 * MAX_NODES
+    small = [encode_plan([name], []) for name in map(str, range(1000))]
+    assert all(plans.read(each).names for each in small)
+    assert len(plans._plans) < 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -515,3 +516,22 @@ def test_a_found_channel_carries_events_from_client_to_server(line: Pump) -> Non
         line.do(to, effects)
     assert delivered == [("b1", [b"hello"])]
     assert subscription == 1
+
+
+def test_a_name_that_is_not_there_is_compared_with_so_many_names_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared: list[int] = []
+
+    def matches(word: str, names: Iterable[str], n: int) -> list[str]:
+        compared.append(len(list(names)))
+        return []
+
+    monkeypatch.setattr("gossamer.overlay.directory.service.get_close_matches", matches)
+    pump = Pump(TEMPLATES)
+    pump.add("b")
+    pump.backbone()
+    pump.directories["b"].entries.update((f"news-{each:05}", Entry("x", "loop")) for each in range(5000))
+    pump.ask("b", 1, Lookup("news-xxxxx"))
+    pump.ask("b", 2, Lookup("x"))
+    assert compared == [200, 0]

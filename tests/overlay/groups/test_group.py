@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import process_time
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from gossamer.core.control import MOST
 from gossamer.core.effect import Send, Wake
 from gossamer.core.names import channel_id, nanoseconds
 from gossamer.overlay.groups.group import Group, GroupTimes
-from gossamer.overlay.groups.messages import LISTENS, LOST, Join, TreeUpdate
+from gossamer.overlay.groups.messages import LISTENS, LOST, MAX_MEMBERS, Join, TreeUpdate
 from gossamer.overlay.groups.rendezvous import ranking
 from gossamer.testing.fake import CHANNEL, FakeContext
 
@@ -134,3 +135,43 @@ def test_a_counter_beyond_its_end_is_no_message() -> None:
     far = msgspec.msgpack.encode(TreeUpdate(1, MOST + 1, ("b1",), (0,), (1,)))
     with pytest.raises(msgspec.ValidationError):
         msgspec.msgpack.decode(far, type=TreeUpdate)
+
+
+def member(names: list[str]) -> tuple[FakeContext, Group]:
+    """A node below the root of a channel, that has been asked for these."""
+    root, here = ranking(channel_id(CHANNEL), ("b1", "b2"), 2)
+    ctx = FakeContext(here, containers={NODES: alive(root, here), LINKS: {}})
+    group = Group(GroupTimes(), lambda ctx: None)
+    group.want(ctx, listens=True, publishes=False)
+    group.join(ctx, Join(1, 1, tuple((name, LISTENS) for name in names)), root)
+    return ctx, group
+
+
+def test_a_deep_tree_costs_a_member_about_what_a_flat_one_does() -> None:
+    names = [f"n{number}" for number in range(MAX_MEMBERS - 2)]
+
+    def taken(parents: tuple[int, ...]) -> float:
+        times = []
+        for _ in range(3):
+            ctx, group = member(names)
+            update = TreeUpdate(9, 1, ("b1", "b2", *names), parents, (LISTENS,) * MAX_MEMBERS)
+            before = process_time()
+            group.update(ctx, update, "b1")
+            times.append(process_time() - before)
+        return min(times)
+
+    assert taken((0, *range(MAX_MEMBERS - 1))) < 10 * taken((0,) * MAX_MEMBERS)
+
+
+def test_a_tree_leaves_a_member_only_requests_of_those_below_it_and_of_those_without_a_tree() -> None:
+    ctx, group = member(["above", "below", "deeper", "beside"])
+    group.join(ctx, Join(2, 1, (("lost", LISTENS | LOST),)), "lost")
+    nodes = ("above", ctx.node, "beside", "below", "deeper")
+    group.update(ctx, TreeUpdate(9, 1, nodes, (0, 0, 0, 1, 3), (1,) * 5), "above")
+    assert set(group._members) == {ctx.node, "below", "deeper", "lost"}
+
+
+def test_the_members_that_a_node_remembers_are_bounded() -> None:
+    ctx, group = member([f"n{number}" for number in range(MAX_MEMBERS)])
+    group.join(ctx, Join(2, 1, tuple((f"x{number}", LISTENS) for number in range(MAX_MEMBERS))), "b1")
+    assert len(group._members) <= MAX_MEMBERS + 1

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
 from itertools import pairwise
 from struct import Struct, pack, unpack
 from sys import intern
+from typing import Final
 
 from gossamer.core.errors import ProtocolError
 from gossamer.core.names import MAX_NODE_NAME, NANOSECONDS
@@ -28,7 +28,10 @@ AGE_UNIT = NANOSECONDS // 10
 """Ages are rounded up to 4 significant bits of it: by at most 13 %."""
 
 _PAIR = Struct(">HH")
-_PLANS_KEPT = 256
+_NAMES_KEPT = 32 * MAX_NODES
+"""Names in all plans that are kept, at some 350 bytes each; the plans used last are kept."""
+_NAMES_LEAST = 512
+"""As how many names a plan counts at least."""
 
 
 class Plan:
@@ -139,9 +142,38 @@ def encode_plan(nodes: Collection[str], edges: Iterable[tuple[str, str]]) -> byt
     return b"".join(parts) + pack(f">{len(names)}H", *parents)
 
 
-@lru_cache(maxsize=_PLANS_KEPT)
+class Plans:
+    """Plans that have been read, by their bytes, in bounded memory."""
+
+    def __init__(self, names: int) -> None:
+        self.names = names
+        self.kept = 0
+        self._plans: dict[bytes, Plan] = {}
+
+    def read(self, encoded: bytes) -> Plan:
+        """The plan in these bytes; raises ProtocolError if they are none."""
+        plan = self._plans.pop(encoded, None)
+        if plan is None:
+            plan = _read(encoded)
+            self.kept += self._cost(plan)
+            while self.kept > self.names and self._plans:
+                self.kept -= self._cost(self._plans.pop(next(iter(self._plans))))
+        self._plans[encoded] = plan
+        return plan
+
+    def _cost(self, plan: Plan) -> int:
+        return max(len(plan.names), _NAMES_LEAST)
+
+
+_PLANS: Final = Plans(_NAMES_KEPT)
+
+
 def decode_plan(encoded: bytes) -> Plan:
     """The plan in these bytes; raises ProtocolError unless they are a tree of named nodes in order."""
+    return _PLANS.read(encoded)
+
+
+def _read(encoded: bytes) -> Plan:
     try:
         (count,) = unpack(">H", encoded[:2])
         position, before, names = 2, b"", []

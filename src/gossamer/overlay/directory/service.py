@@ -9,8 +9,9 @@ and then by name of the creator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from itertools import islice
 from typing import Annotated, Any
 
 import msgspec
@@ -38,6 +39,10 @@ CLAIM_PATIENCE = 2.0
 """Seconds that a new channel waits for registries that do not say whether they know its name."""
 MAX_QUESTIONS = 10_000
 MAX_REFUSAL = 500
+MAX_COMPARED = 200
+"""Names that an unknown one is compared with; each comparison takes the square of its length."""
+MISSPELT = 2
+"""Characters by which the name that was meant is longer or shorter."""
 
 ChannelName = Annotated[str, Meta(min_length=1, max_length=MAX_CHANNEL_NAME)]
 SettingName = Annotated[str, Meta(max_length=64)]
@@ -248,7 +253,7 @@ class Directory(Template[Settings]):
             self.registry.find(ctx.now, CHANNELS + channel, then, patience)
 
     def _unknown(self, call: int, channel: str) -> Answered:
-        return Answered(call, (), tuple(get_close_matches(channel, self.entries, n=3)))
+        return Answered(call, (), tuple(_close(channel, self.entries)))
 
     def _clone(self, ctx: Context, asker: str | None, call: int, entry: Entry) -> None:
         def go_on(refusal: str) -> None:
@@ -371,6 +376,17 @@ class Directory(Template[Settings]):
 
 def _refused(call: int, reason: str) -> Answered:
     return Answered(call, (), refusal=reason[:MAX_REFUSAL])
+
+
+def _close(channel: str, names: Iterable[str]) -> list[str]:
+    """Names close to one that is not there; only so many are compared."""
+    ends = (channel[0], channel[-1])
+    alike = (
+        name
+        for name in names
+        if abs(len(name) - len(channel)) <= MISSPELT and (name[0] == ends[0] or name[-1] == ends[1])
+    )
+    return get_close_matches(channel, islice(alike, MAX_COMPARED), n=3)
 
 
 def item_of(entry: Entry) -> Item:

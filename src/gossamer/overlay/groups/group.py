@@ -335,6 +335,8 @@ class Group:
         for name, mark in join.members:
             if name != ctx.node:
                 known = self._members.get(name)
+                if known is None and len(self._members) > MAX_MEMBERS:
+                    continue  # names that no node has go with the next merge
                 news = news or known is None or known.mark & ANY != mark & ANY or bool(mark & LOST)
                 self._members[name] = Wanted(mark, KEPT)
         if news:
@@ -427,10 +429,9 @@ class Group:
     def _take(self, ctx: Context, update: TreeUpdate) -> None:
         tree, marks = unpacked(update)
         self._seen = max(self._seen, update.epoch)
+        mine = {ctx.node, *tree.below(ctx.node)}
         self._members = {
-            name: wanted
-            for name, wanted in self._members.items()
-            if name == ctx.node or wanted.mark & LOST or tree.above(name, ctx.node)
+            name: wanted for name, wanted in self._members.items() if name in mine or wanted.mark & LOST
         }
         self._last_root = tree.root
         self._adopt(ctx, tree, marks, (update.epoch, update.counter), whole=update.complete)

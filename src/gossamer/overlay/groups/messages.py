@@ -9,7 +9,8 @@ from msgspec import Meta
 from gossamer.core.control import Counter, Instant, Message
 from gossamer.core.names import MAX_NODE_NAME
 
-MAX_MEMBERS = 20_000
+MAX_MEMBERS = 4096
+"""Members of a group: as many as a backbone has nodes."""
 LISTENS, PUBLISHES, LOST = 1, 2, 4
 """Marks of a member; LOST: it has no tree and needs one."""
 ANY = LISTENS | PUBLISHES

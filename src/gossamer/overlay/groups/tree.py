@@ -58,6 +58,16 @@ class Rooted:
             step = self._parents.get(step)
         return step == other
 
+    def below(self, node: str) -> set[str]:
+        """The nodes that have a node on their way to the root."""
+        found: set[str] = set()
+        stack = [node]
+        while stack:
+            children = self._children.get(stack.pop(), ())
+            found.update(children)
+            stack += children
+        return found
+
     def side(self, node: str, neighbour: str) -> frozenset[str]:
         """The nodes that a node reaches by a neighbour, which is one of them."""
         found, stack = {node, neighbour}, [neighbour]
