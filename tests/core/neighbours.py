@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from contextlib import suppress
+from collections.abc import Mapping
 from typing import Any
 
 from gossamer.catalog import templates
 from gossamer.core.context import BELOW, CONTACTS, SERVER, TREE
 from gossamer.core.control import Control, handlers_of
 from gossamer.core.effect import (
+    SENSELESS,
     Append,
     Appended,
     Deliver,
@@ -35,7 +36,7 @@ from gossamer.core.event import Criteria
 from gossamer.core.names import NANOSECONDS, Role
 from gossamer.core.operations import KeepSession, ReadHistory
 from gossamer.core.tree import Tree
-from gossamer.core.wire import Item
+from gossamer.core.wire import Item, decode, encode
 from gossamer.overlay.backbone.setup import MonitorSettings, monitor
 from gossamer.overlay.directory.service import Directory, Entry
 from gossamer.overlay.registry.service import Registry
@@ -59,10 +60,17 @@ class Neighbours:
 
     watched
         Whether the monitor runs: nodes probe each other and find the tree themselves.
+    skews
+        Nanoseconds by which clocks of nodes are ahead, or behind if negative.
     """
 
-    def __init__(self, template: str, stranger: Stranger, watched: bool = False) -> None:
+    def __init__(
+        self, template: str, stranger: Stranger, watched: bool = False, skews: Mapping[str, int] | None = None
+    ) -> None:
         self.now = START
+        self.skews = dict.fromkeys(NAMES, 0) | dict(skews or {})
+        self.heard = ""
+        """What the stranger said last."""
         self.template, self.watched = template, watched
         self.stranger = stranger
         self.engines: dict[str, Engine] = {}
@@ -97,7 +105,7 @@ class Neighbours:
         engine = self.engines[name]
 
         def put(container: str, value: object) -> None:
-            self.do(name, engine.set(self.now, container, value))
+            self.do(name, engine.set(self.clock(name), container, value))
 
         if name == "client":
             put(SERVER, "m")
@@ -108,16 +116,20 @@ class Neighbours:
             put(BELOW, ("client",) if name == "m" else ())
             peers = ["a", "stranger", "client"] if name == "m" else ["m"]
         for peer in peers:
-            self.do(name, engine.linked(self.now, peer))
-        self.do(name, engine.run(self.now, Entry("news", self.template, {})))
-        number, effects = engine.subscribe(self.now, "news", Criteria())
+            self.do(name, engine.linked(self.clock(name), peer))
+        self.do(name, engine.run(self.clock(name), Entry("news", self.template, {})))
+        number, effects = engine.subscribe(self.clock(name), "news", Criteria())
         self.do(name, effects)
         if self.template == "persistent" and name == "client":
-            self.do(name, engine.call(self.now, "news", 1, ReadHistory(number, 0)))
+            self.do(name, engine.call(self.clock(name), "news", 1, ReadHistory(number, 0)))
         if self.template == "dispatch" and name == "client":
-            number, effects = engine.subscribe(self.now, "news", Criteria())
+            number, effects = engine.subscribe(self.clock(name), "news", Criteria())
             self.do(name, effects)
-            self.do(name, engine.call(self.now, "news", 1, KeepSession(number, "orders")))
+            self.do(name, engine.call(self.clock(name), "news", 1, KeepSession(number, "orders")))
+
+    def clock(self, name: str) -> int:
+        """What the clock of a node shows."""
+        return self.now + self.skews[name]
 
     # what engines want
 
@@ -130,7 +142,7 @@ class Neighbours:
                     key = (name, effect.channel, effect.name)
                     self.wakes.pop(key, None)
                     if effect.at is not None:
-                        self.wakes[key] = effect.at
+                        self.wakes[key] = effect.at - self.skews[name]
                 case Send():
                     self._way += ((to, name, effect.item) for to in effect.to if to in self.engines)
                 case Deliver():
@@ -140,7 +152,7 @@ class Neighbours:
                 case Store() if effect.ticket:
                     stored[effect.channel] = effect.ticket
         for channel, ticket in stored.items():
-            self.do(name, self.engines[name].report(self.now, channel, Stored(ticket)))
+            self.do(name, self.engines[name].report(self.clock(name), channel, Stored(ticket)))
 
     def _store(self, name: str, effect: Append | Read | Trim | Repair) -> None:
         log = self.logs.setdefault((name, effect.channel), MemoryLog())
@@ -156,7 +168,7 @@ class Neighbours:
             case Repair():
                 report = History(effect.ticket, log.end, (), log.begin, log.end)
         if report is not None:
-            self.do(name, self.engines[name].report(self.now, effect.channel, report))
+            self.do(name, self.engines[name].report(self.clock(name), effect.channel, report))
 
     # what happens
 
@@ -167,12 +179,34 @@ class Neighbours:
                 return
             to, sender, item = self._way.popleft()
             self.stranger.learn(item)
-            with suppress(ProtocolError):
-                self.do(to, self.engines[to].receive(self.now, sender, item))
+            self._carry(to, sender, encode(item))
         if self.template in STORMY:
             self._way.clear()
             return
         raise AssertionError(f"{STORM} messages at one instant, {self._way[0]} among them: they never end")
+
+    def _carry(self, to: str, sender: str, frame: bytes) -> None:
+        """A frame of an honest node comes to another one, which can read it and finds it plausible."""
+        item = decode(frame)
+        try:
+            effects = self.engines[to].receive(self.clock(to), sender, item)
+        except ProtocolError as error:
+            raise AssertionError(
+                f"{to} cannot read what {sender} said: {error}; {self.said(item)}"
+            ) from error
+        for effect in effects:
+            if isinstance(effect, Drop) and effect.item is item and isinstance(item, Control):
+                believed = (
+                    self.skews[sender] > self.skews[to]
+                )  # it could still be what the sender's clock allows
+                senseless = effect.reason.endswith(SENSELESS) and not believed
+                assert not senseless, f"{to} from {sender}: {effect.reason}; {self.said(item)}"
+        self.do(to, effects)
+
+    def said(self, item: Item) -> str:
+        """An item and what the stranger said last, for people to read."""
+        what = item.message if isinstance(item, Control) else item.header
+        return f"{str(what)[:500]}, after {self.heard[:500]}"
 
     def wait(self, seconds: float, steps: int = 400) -> None:
         """Let time pass."""
@@ -185,7 +219,7 @@ class Neighbours:
             at, (name, channel, wake) = due
             del self.wakes[name, channel, wake]
             self.now = max(self.now + DELAY, at)
-            self.do(name, self.engines[name].wake(self.now, channel, wake))
+            self.do(name, self.engines[name].wake(self.clock(name), channel, wake))
             self.settle()
         self.now = max(self.now, end)
         self.stranger.now = self.now
@@ -193,13 +227,14 @@ class Neighbours:
     def hear(self, to: str, sender: str, channel: str, item: Item) -> None:
         """A node hears what the stranger says in the name of a neighbour; nothing is on its way yet."""
         engine, before, key = self.engines[to], 0, ("", "")
+        self.heard = str(item.message if isinstance(item, Control) else item.header)
         if isinstance(item, Control):
             template = engine.instance(channel).template
             key = (type(template).__name__, handlers_of(type(template)).get(type(item.message), ""))
             self._tries[key] += 1
             before = 0 if key in self.entered or self._tries[key] > TRIES else fingerprint(template)
         try:
-            effects = engine.receive(self.now, sender, item)
+            effects = engine.receive(self.clock(to), sender, item)
         except ProtocolError:
             return
         if key[1] and any(not isinstance(each, Drop) for each in effects):
@@ -211,7 +246,7 @@ class Neighbours:
     def publish(self, name: str) -> None:
         engine = self.engines[name]
         engine.publish("news", b"honest")
-        self.do(name, engine.seal(self.now, "news"))
+        self.do(name, engine.seal(self.clock(name), "news"))
 
     def subjects(self, name: str) -> list[tuple[str, Any]]:
         """Services and the channel of a node, each with its class."""

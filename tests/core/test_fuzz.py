@@ -10,7 +10,7 @@ import os
 import random
 import signal
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 
@@ -18,8 +18,10 @@ import pytest
 
 from gossamer.catalog import templates
 from gossamer.core.control import Control, handlers_of
-from gossamer.core.names import channel_id
+from gossamer.core.effect import Send
+from gossamer.core.names import NANOSECONDS, channel_id
 from gossamer.core.wire import Item
+from gossamer.overlay.groups.messages import TreeUpdate
 from gossamer.templates.reliable.window import Stream
 from gossamer.testing.hostile import Stranger
 from tests.core.neighbours import Neighbours
@@ -85,10 +87,12 @@ def bounded(what: object) -> Iterator[None]:
 class Attack:
     """Four honest nodes, and a stranger that speaks to m and its client in the names of their neighbours."""
 
-    def __init__(self, template: str, name: str, watched: bool = False) -> None:
+    def __init__(
+        self, template: str, name: str, watched: bool = False, skews: Mapping[str, int] | None = None
+    ) -> None:
         self.dice = random.Random(f"attack {name}")
         self.stranger = Stranger(name, ("m", "a", "client", "m/client", "news", "orders", "m/!m", "a/!a"))
-        self.nodes = Neighbours(template, self.stranger, watched)
+        self.nodes = Neighbours(template, self.stranger, watched, skews)
         for _ in range(5):
             for each in ("m", "a", "client"):
                 self.nodes.publish(each)
@@ -164,6 +168,38 @@ def test_hostile_values_cost_services_bounded_time_and_memory() -> None:
         attack.channel("m", services=True)
         attack.channel("client", services=True)
     assert attack.goes_on(), f"seed {name}"
+
+
+@pytest.mark.parametrize("template", [*sorted(templates()), "services"])
+def test_honest_nodes_whose_clocks_differ_go_on_hearing_each_other_whatever_a_stranger_says(
+    template: str,
+) -> None:
+    """What one of them can just believe the other cannot yet; that costs the message and not the link."""
+    name, services = f"{seed()} skewed {template}", template == "services"
+    skews = {"a": -2 * NANOSECONDS, "client": 2 * NANOSECONDS}
+    attack = Attack("multicast" if services else template, name, services, skews)
+    for to in ("m", "client"):
+        attack.channel(to, services)
+        if not services:
+            attack.parcels(to)
+    assert attack.goes_on() or template in BELIEVING, f"seed {name}"
+
+
+@pytest.mark.parametrize(
+    ("item", "found"),
+    [
+        (Control(channel_id("news"), TreeUpdate(2**62, 1, ("m",), (0,), (1,))), "makes no sense"),
+        (Control(channel_id("news"), body=b"\xc1"), "cannot read"),
+    ],
+    ids=["senseless", "unreadable"],
+)
+def test_an_honest_node_that_another_one_refuses_is_found(item: Control, found: str) -> None:
+    """Planted: what a node says does not fit what its neighbour takes."""
+    nodes = Neighbours("multicast", Stranger("planted", ()))
+    nodes.wait(1)
+    nodes.do("m", [Send(("a",), item)])
+    with pytest.raises(AssertionError, match=found):
+        nodes.settle()
 
 
 @pytest.mark.parametrize("template", ["reliable", "causal"])

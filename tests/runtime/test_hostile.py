@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
+import time
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
@@ -13,14 +14,26 @@ import pytest
 
 from gossamer import Limits, NoAnswer, Node
 from gossamer.core.control import LINK_CHANNEL, Control, Message
-from gossamer.core.names import Role, channel_id
+from gossamer.core.names import NANOSECONDS, Role, channel_id
 from gossamer.core.parcel import Answer, Header, Parcel, make_body
 from gossamer.core.receipt import Stamp
 from gossamer.core.wire import CONTROL, MAX_CONTROL, PARCEL, VERSION, decode, decode_message, encode
 from gossamer.overlay.directory.service import Asked, Directory, Lookup
 from gossamer.overlay.groups.messages import TreeUpdate
 from gossamer.runtime.net.handshake import Hello, Ping, Pong, decoder
-from tests.runtime.parties import SOON, Stranger, client, host_of, linked, server, stranger, take, until
+from gossamer.testing.hostile import Stranger as Words
+from tests.runtime.parties import (
+    SOON,
+    Stranger,
+    client,
+    host_of,
+    link_of,
+    linked,
+    server,
+    stranger,
+    take,
+    until,
+)
 
 HELLO = encode(Control(LINK_CHANNEL, Hello("stranger", 1, Role.CLIENT, "stranger", (), False)))
 
@@ -131,6 +144,24 @@ async def test_values_that_no_clock_can_show_are_counted_and_cost_no_link() -> N
         await bad.send(Control(channel_id("news"), late))
         await until(lambda: middle.drops["message.epoch makes no sense"] == 2)
         assert "stranger" in middle.peers
+
+
+async def test_whatever_is_said_about_a_connection_harms_no_other() -> None:
+    """Greetings, pings and answers with hostile values, before and after an honest greeting."""
+    words = Words("about links", ("stranger", "reader", "server"), time.time_ns())
+    async with undisturbed() as middle:
+        strand = link_of(middle, "reader").strands[0]
+        for number, said in enumerate(words.words((Hello, Ping, Pong), decoder, 120)):
+            if isinstance(said, Hello) and said.node in ("reader", "writer"):
+                continue  # a newer life of a client replaces it: no number says that it is another node
+            async with stranger(middle) as bad:
+                with suppress(ConnectionError):
+                    if number % 2:
+                        await bad.greet()
+                    await bad.send(said, said)
+                    await bad.frame()
+        assert abs(strand.offset.value) < NANOSECONDS
+        await linked(middle, "reader", "writer")
 
 
 async def test_a_neighbour_with_a_strange_clock_cannot_make_honest_nodes_refuse_each_other() -> None:

@@ -28,6 +28,7 @@ from gossamer.consensus.messages import (
     Copied,
     Copy,
     Entry,
+    Fetch,
     Fetched,
     Founded,
     History,
@@ -228,6 +229,8 @@ class Council:
         index, most = getattr(letter, "index", 0), letter.history[0] + APART
         if isinstance(letter, Fetched):  # a node without a history names the index that it was asked for
             most = latest + APART
+        if isinstance(letter, Fetch):  # the answer repeats them
+            index = max(letter.indexes, default=0)
         if not isinstance(letter, Founded) and index > most:
             raise ProtocolError("message.index", index, f"of that history, at most {most}")
         if isinstance(letter, Founded):

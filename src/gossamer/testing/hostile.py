@@ -9,13 +9,14 @@ around it, and names of no node at all; bytes that are noise.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Any
 
 import msgspec
 from msgspec import inspect
 
+from gossamer.core.body import Body
 from gossamer.core.control import AHEAD, Message
 from gossamer.core.errors import ProtocolError
 from gossamer.core.names import channel_id
@@ -31,6 +32,7 @@ from gossamer.core.parcel import (
 from gossamer.core.receipt import Stamp
 from gossamer.core.template import Template
 from gossamer.core.wire import Item, decode, encode
+from gossamer.overlay.backbone.tree_codec import encode_plan
 
 NUMBERS = (0, 1, 2, 7, 63, 64, 65, 255, 1000, 2**20, 2**31, 2**32, 2**40, 2**53, 2**62, 2**63 - 2, 2**63 - 1)
 STEPS = (-1, 1, 2, 63, 1000, 2**20, 2**31, 2**40, 2**62)
@@ -89,8 +91,14 @@ class Stranger:
 
     def messages(self, template: type[Template[Any]], count: int) -> Iterator[Message]:
         """So many messages of a template's vocabulary, each of which its decoder takes."""
-        kinds = sorted(template.vocabulary(), key=lambda kind: kind.__name__)
-        decoder = template.decoder()
+        vocabulary = template.vocabulary()
+        return self.words(vocabulary, template.decoder(), count) if vocabulary else iter(())
+
+    def words(
+        self, vocabulary: Iterable[type[Message]], decoder: msgspec.msgpack.Decoder[Any], count: int
+    ) -> Iterator[Message]:
+        """So many messages of these kinds, each of which a decoder takes."""
+        kinds = sorted(vocabulary, key=lambda kind: kind.__name__)
         while kinds and count:
             kind = self._dice.choice(kinds)
             heard = self._heard.get(kind)
@@ -121,8 +129,12 @@ class Stranger:
         dice = self._dice
         if self._parcels and dice.random() < 0.7:
             heard = dice.choice(self._parcels)
-            header = self._changed(heard.header) if dice.random() < 0.8 else heard.header
-            return Parcel(msgspec.structs.replace(header, channel=channel), heard.body)
+            header = self._changed(heard.header) if dice.random() < 0.6 else heard.header
+            body: bytes | Body = heard.body
+            if dice.random() < 0.4:
+                made, split = make_body([self._payload(each) for each in heard.payloads], heard.attributes)
+                header, body = msgspec.structs.replace(header, split=split), made
+            return Parcel(msgspec.structs.replace(header, channel=channel), body)
         body, split = make_body((b"hostile",), ())
         incarnation, sequence, first = map(self._number_of, ("incarnation", "sequence", "first"))
         source = dice.choice([*self._names, *self._values.get("source", ())])
@@ -145,6 +157,14 @@ class Stranger:
                 answer = Answer(msgspec.structs.replace(stamp), self._number_of("first"))
                 stamp = msgspec.structs.replace(stamp, sequence=0, count=1)
                 return Parcel(Header(channel, stamp, *front[2:], answer), body)
+
+    def _payload(self, payload: bytes) -> bytes:
+        """What a template has put into its own parcel with one value changed, or the payload as it was."""
+        try:
+            inside = msgspec.msgpack.decode(payload)
+        except (msgspec.MsgspecError, ValueError):
+            return payload
+        return msgspec.msgpack.encode(self._changed(_tuples(inside)))
 
     def _depends(self) -> tuple[tuple[str, int, int], ...]:
         return tuple(
@@ -199,7 +219,29 @@ class Stranger:
         for field in kind.fields:
             if field.required or self._dice.random() < 0.8:
                 values[field.name] = self._value(field.type, depth + 1, field.name)
+        if values.keys() >= {"nodes", "parents", "marks"} and self._dice.random() < 0.7:
+            values |= self._tree()
         return kind.cls(**values)
+
+    def _tree(self) -> dict[str, tuple[Any, ...]]:
+        """A tree of some nodes around, and of others that nobody knows: deep or flat."""
+        dice, count = self._dice, self._dice.choice((1, 3, 8, 100))
+        around = list(dict.fromkeys(each for each in self._names if "/" not in each))
+        dice.shuffle(around)
+        nodes = (around + [f"n{number}" for number in range(count)])[:count]
+        deep = dice.random() < 0.5
+        parents = (max(0, each - 1) if deep else dice.randrange(max(1, each)) for each in range(count))
+        return {
+            "nodes": tuple(nodes),
+            "parents": tuple(parents),
+            "marks": tuple(dice.randrange(4) for _ in nodes),
+        }
+
+    def _plan(self) -> bytes:
+        """A tree of the backbone that can be read."""
+        tree = self._tree()
+        nodes = tree["nodes"]
+        return encode_plan(nodes, ((nodes[tree["parents"][at]], nodes[at]) for at in range(1, len(nodes))))
 
     def _instant(self, unit: int, name: str) -> int:
         """Mostly an instant that a clock may show; now and then one that none can."""
@@ -236,6 +278,8 @@ class Stranger:
                 return dice.choice(fitting or ["x" * least])
             case inspect.BytesType():
                 least = kind.min_length or 0
+                if name == "plan" and dice.random() < 0.7:
+                    return self._plan()
                 noise = [each for each in self._values.get(name, ()) if isinstance(each, bytes)]
                 if noise and dice.random() < 0.5:
                     return dice.choice(noise)
@@ -260,3 +304,8 @@ class Stranger:
                 return None
             case _:
                 return dice.choice((None, 1, "x", b"x"))
+
+
+def _tuples(value: Any) -> Any:
+    """The same with tuples for lists."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
