@@ -47,7 +47,7 @@ async def receive_gossamer(form: str, count: int) -> None:
 async def send_gossamer(form: str, address: str, count: int, size: int) -> None:
     async with gossamer.connect(address, name="sender") as node:
         channel = await node.channel("bench", template="multicast")
-        await channel.wait_matching(10)
+        await channel.wait_for_subscribers(10)
         payload = bytes(size)
         if form == "publish one by one":
             for _ in range(count):

@@ -19,7 +19,7 @@ from collections import defaultdict
 from typing import Any, cast
 
 import gossamer
-from gossamer.core.event import NO_WISHES
+from gossamer.core.event import NO_QOS
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import Notary
 from gossamer.core.sealer import Sealer
@@ -71,7 +71,7 @@ def steps(size: int, near: socket.socket, far: socket.socket, ready: Intake) -> 
         [bytes(size)] * (min(4096, Template.parcel_bytes // size) + 1),
     )
     mark = clock()
-    count, _ = sealer.add_run(payloads, NO_WISHES)
+    count, _ = sealer.add_run(payloads, NO_QOS)
     took["accept"], mark = clock() - mark, clock()
     (parcel,) = sealer.seal("way", 1)
     took["seal"], mark = clock() - mark, clock()
@@ -116,7 +116,7 @@ async def whole(size: int, seconds: float) -> float:
     ):
         channel = await near.channel("way", template="single-source")
         async with (await far.channel("way")).subscribe(callback=take) as events:
-            await channel.wait_matching(10)
+            await channel.wait_for_subscribers(10)
             count, began, end = 0, time.process_time_ns(), time.monotonic() + seconds
             while time.monotonic() < end:
                 sent = await channel.publish_many([bytes(size)] * max(20, 400_000 // size))

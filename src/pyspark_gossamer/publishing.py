@@ -98,7 +98,7 @@ async def publish(
         back = await _open(witness, sink.channel, sink.template)
         wanted = Criteria((QUERY, "=", query), (BATCH, "=", batch))
         async with back.subscribe(wanted, max_pending=2 * sink.chunk) as seen:
-            await channel.wait_matching(sink.timeout)
+            await channel.wait_for_subscribers(sink.timeout)
             for first in range(0, len(items), sink.chunk):
                 missing: dict[Any, Item] = {item[0]: item for item in items[first : first + sink.chunk]}
                 await _go_out(channel, missing)

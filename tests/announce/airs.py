@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gossamer.announce.announcer import Station, StationSettings
+from gossamer.announce.announcer import AnnouncerSettings, Station
 from gossamer.announce.identity import Allotter, Thread
 from gossamer.announce.interest import Reporter
-from gossamer.announce.listener import Follower, FollowerSettings
+from gossamer.announce.listener import Follower, ListenerSettings
 from gossamer.announce.sender import Pace, Sender
 from gossamer.simulator.dice import SeededDice
 from gossamer.simulator.workload.announcements import Air, Announcing, Listening
@@ -19,7 +19,7 @@ def announcing(air: Air, number: int = 1, pace: Pace | None = None, **settings: 
         Allotter(number.to_bytes(12, "big")),
         MEETING,
         Sender(pace or Pace(interval=0.1, join=0.5)),
-        StationSettings(**{"refresh": 5.0, **settings}),
+        AnnouncerSettings(**{"refresh": 5.0, **settings}),
     )
     return Announcing(air, station)
 
@@ -27,7 +27,7 @@ def announcing(air: Air, number: int = 1, pace: Pace | None = None, **settings: 
 def listening(air: Air, *names: str, depth: int = 1, patience: float = 3.0, number: int = 1000) -> Listening:
     """A listener that wants these."""
     reporter = Reporter(Allotter(number.to_bytes(12, "big")), SeededDice(air.seed, f"listener-{number}"))
-    made = Listening(air, Follower(MEETING, FollowerSettings(depth=depth, patience=patience), reporter))
+    made = Listening(air, Follower(MEETING, ListenerSettings(depth=depth, patience=patience), reporter))
     made.want(*names)
     return made
 

@@ -8,7 +8,7 @@ from gossamer.announce import index
 from gossamer.announce.assembly import Assembler
 from gossamer.announce.header import Code, decode
 from gossamer.announce.index_plan import Plan
-from gossamer.announce.listener import Follower, FollowerSettings
+from gossamer.announce.listener import Follower, ListenerSettings
 from gossamer.announce.sender import Pace
 from gossamer.core.errors import BadName, ConfigError, Cyclic
 from gossamer.simulator.workload.announcements import Air, AirModel, Announcing
@@ -282,7 +282,7 @@ def test_a_name_is_given_once_and_a_thread_is_announced_by_its_own_station() -> 
     with pytest.raises(ConfigError):
         on.station.regroup(0, Plan({}, {}), [])
     with pytest.raises(ConfigError, match="depth"):
-        Follower(MEETING, FollowerSettings(depth=-1))
+        Follower(MEETING, ListenerSettings(depth=-1))
 
 
 def test_the_same_seed_gives_the_same_run() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.announce.announcer import Station, StationSettings
+from gossamer.announce.announcer import AnnouncerSettings, Station
 from gossamer.announce.identity import Allotter
 from gossamer.announce.listener import Follower
 from gossamer.announce.sender import Pace, Sender
@@ -14,7 +14,7 @@ THREADS, GROUPS, INDEXES = 10_000, 16, 64
 def test_ten_thousand_threads_on_sixteen_groups() -> None:
     air = Air(AirModel(loss=0.05), seed=1)
     sender = Sender(Pace(interval=0.2, join=0.4, rate=5e6))
-    station = Station(Allotter(bytes(12)), "meeting", sender, StationSettings(refresh=10))
+    station = Station(Allotter(bytes(12)), "meeting", sender, AnnouncerSettings(refresh=10))
     names = [f"sensor/{number}" for number in range(THREADS)]
     threads = [station.thread(0, name, f"group-{number % GROUPS}") for number, name in enumerate(names)]
     for number in range(INDEXES):

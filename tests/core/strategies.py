@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from gossamer.core.event import MAX_ATTRIBUTE_NAME, Wishes
+from gossamer.core.event import MAX_ATTRIBUTE_NAME, QoS
 from gossamer.core.names import MAX_NODE_NAME
 from gossamer.core.parcel import MAX_DEPENDS, Answer, Header, Parcel, make_body
 from gossamer.core.receipt import MAX_NUMBER, PROOF_BYTES, Stamp
@@ -20,8 +20,8 @@ values = st.one_of(
 )
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=MAX_ATTRIBUTE_NAME)
 attributes = st.dictionaries(names, values, max_size=4)
-wishes = st.builds(
-    Wishes,
+qos = st.builds(
+    QoS,
     priority=st.integers(0, 9),
     expiry=st.none() | st.floats(min_value=1e-6, max_value=86400.0),
 )
@@ -67,4 +67,4 @@ def _parcel(
 ) -> Parcel:
     envelopes = [each or None for _, each in content]
     body, split = make_body([payload for payload, _ in content], envelopes if any(envelopes) else [])
-    return Parcel(Header(draw(numbers), stamp, draw(numbers), split, draw(st.none() | wishes), answers), body)
+    return Parcel(Header(draw(numbers), stamp, draw(numbers), split, draw(st.none() | qos), answers), body)

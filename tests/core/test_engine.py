@@ -12,7 +12,7 @@ import pytest
 from gossamer.core import trace
 from gossamer.core.context import LINKED, TREE, Context
 from gossamer.core.control import AHEAD, Control, Instant, Message, on
-from gossamer.core.effect import Deliver, DeliverFeedback, Drop, Effect, Matching, Note, Reply, Send, Wake
+from gossamer.core.effect import Deliver, DeliverFeedback, Drop, Effect, SubscribersChanged, Note, Reply, Send, Wake
 from gossamer.core.engine import Engine
 from gossamer.core.errors import (
     ConfigError,
@@ -22,7 +22,7 @@ from gossamer.core.errors import (
     UnknownChannel,
     UnknownTemplate,
 )
-from gossamer.core.event import MAX_PAYLOAD, Criteria, Envelope, Wishes
+from gossamer.core.event import MAX_PAYLOAD, Criteria, Envelope, QoS
 from gossamer.core.names import NANOSECONDS, channel_id
 from gossamer.core.parcel import Answer, Header, Parcel
 from gossamer.core.pending import MAX_HELD, MAX_HELD_BYTES
@@ -92,7 +92,7 @@ class Flood(Template[Settings]):
         ctx.send(sender, Shout(not shout.loud))
 
     def matching(self, ctx: Context) -> bool:
-        return self.loud or super().matching(ctx)
+        return self.loud or super().has_subscribers(ctx)
 
 
 class Curious(Template[Settings]):
@@ -193,7 +193,7 @@ USES: dict[str, Callable[[Engine], Any]] = {
     "unsubscribe": lambda engine: engine.unsubscribe(0, "nws", 1),
     "publish": lambda engine: engine.publish("nws", b"x"),
     "seal": lambda engine: engine.seal(0, "nws"),
-    "matching": lambda engine: engine.matching("nws"),
+    "matching": lambda engine: engine.has_subscribers("nws"),
     "instance": lambda engine: engine.instance("nws"),
     "receipt": lambda engine: engine.receipt("nws", 1),
     "call": lambda engine: engine.call(0, "nws", 1, None),
@@ -263,8 +263,8 @@ def test_who_has_left_gets_nothing(bench: Bench) -> None:
 
 def test_effects_come_in_the_order_in_which_they_were_asked_for(bench: Bench) -> None:
     bench.engine.subscribe(0, "news", Criteria())
-    bench.engine.publish("news", b"x", Envelope({}, Wishes(priority=1)))
-    bench.engine.publish("news", b"y", Envelope({}, Wishes(priority=2)))
+    bench.engine.publish("news", b"x", Envelope({}, QoS(priority=1)))
+    bench.engine.publish("news", b"y", Envelope({}, QoS(priority=2)))
     effects = bench.engine.seal(1, "news")
     assert [type(each) for each in effects] == [Send, Deliver, Send, Deliver]
     assert effects[0].item is effects[1].parcel  # type: ignore[attr-defined]
@@ -285,7 +285,7 @@ def test_the_size_of_parcels_can_be_set_for_channels_that_run_and_that_will(benc
 )
 def test_an_expired_parcel_is_dropped_where_it_is_and_counted(bench: Bench, now: int, dropped: bool) -> None:
     bench.engine.subscribe(0, "news", Criteria())
-    late = parcel("b", sent=NANOSECONDS, wishes=Wishes(expiry=2))
+    late = parcel("b", sent=NANOSECONDS, qos=QoS(expiry=2))
     effects = bench.engine.receive(now, "b", late)
     assert (of(Drop, effects) == [Drop(late, "expired")]) is dropped
     assert bool(of(Send, effects)) is not dropped
@@ -528,16 +528,18 @@ def test_an_address_is_the_path_down_from_the_backbone(bench: Bench) -> None:
 
 def test_matching_is_said_only_when_it_changes(bench: Bench) -> None:
     engine = bench.engine
-    assert not engine.matching("news")
+    assert not engine.has_subscribers("news")
     one, effects = engine.subscribe(1, "news", Criteria())
-    assert of(Matching, effects) == [Matching(NEWS_ID, True)]
+    assert of(SubscribersChanged, effects) == [SubscribersChanged(NEWS_ID, True)]
     two, effects = engine.subscribe(1, "news", Criteria())
-    assert of(Matching, effects) == []
-    assert engine.matching("news")
-    assert of(Matching, engine.unsubscribe(2, "news", one)) == []
-    assert of(Matching, engine.unsubscribe(2, "news", two)) == [Matching(NEWS_ID, False)]
-    assert of(Matching, engine.receive(3, "b", Control(NEWS_ID, Shout(True)))) == [Matching(NEWS_ID, True)]
-    assert of(Matching, engine.receive(3, "b", Control(NEWS_ID, Shout(True)))) == []
+    assert of(SubscribersChanged, effects) == []
+    assert engine.has_subscribers("news")
+    assert of(SubscribersChanged, engine.unsubscribe(2, "news", one)) == []
+    assert of(SubscribersChanged, engine.unsubscribe(2, "news", two)) == [SubscribersChanged(NEWS_ID, False)]
+    assert of(SubscribersChanged, engine.receive(3, "b", Control(NEWS_ID, Shout(True)))) == [
+        SubscribersChanged(NEWS_ID, True)
+    ]
+    assert of(SubscribersChanged, engine.receive(3, "b", Control(NEWS_ID, Shout(True)))) == []
 
 
 def test_a_change_of_a_container_reaches_those_who_watch_it(bench: Bench) -> None:
@@ -688,7 +690,7 @@ def test_the_trace_says_what_a_channel_promises_and_what_its_template_notes() ->
     )
     effects = engine.run(0, Entry("news", "placing"))
     effects += engine.subscribe(1, "news", Criteria(("price", ">", 5)))[1]
-    engine.publish("news", b"x", Envelope(wishes=Wishes(expiry=2)))
+    engine.publish("news", b"x", Envelope(qos=QoS(expiry=2)))
     effects += engine.seal(3, "news")
     names = ("kind", "action", "source", "detail", "value")
     told = [tuple(row[COLUMN[name]] for name in names) for row in rows]

@@ -42,8 +42,8 @@ EXAMPLES: dict[str, tuple[GossamerError, list[str]]] = {
         errors.UnsupportedOperation("Advertise", "loop", []),
         ["'loop'", "no operation Advertise", "it offers none"],
     ),
-    "WishRefused": (
-        errors.WishRefused("order=priority", "reliable", ["multicast", "loop"]),
+    "UnsupportedQoS": (
+        errors.UnsupportedQoS("order=priority", "reliable", ["multicast", "loop"]),
         ["order=priority", "'reliable'", "these can: loop, multicast"],
     ),
     "UnknownCodec": (errors.UnknownCodec(77, ["raw"]), ["codec 77", "not registered", "raw"]),

@@ -16,7 +16,7 @@ from gossamer.core.event import (
     MAX_CONSTRAINTS,
     Criteria,
     Envelope,
-    Wishes,
+    QoS,
     check_attributes,
 )
 
@@ -63,10 +63,10 @@ def test_an_attribute_at_its_limit_is_taken(value: Any) -> None:
     assert Envelope({"x" * MAX_ATTRIBUTE_NAME: value}).attributes
 
 
-@pytest.mark.parametrize(("attributes", "wishes"), [([("a", 1)], Wishes()), ({}, {"priority": 3})])
-def test_an_envelope_of_other_things_is_refused(attributes: Any, wishes: Any) -> None:
+@pytest.mark.parametrize(("attributes", "wishes"), [([("a", 1)], QoS()), ({}, {"priority": 3})])
+def test_an_envelope_of_other_things_is_refused(attributes: Any, qos: Any) -> None:
     with pytest.raises(BadEnvelope):
-        Envelope(attributes, wishes)
+        Envelope(attributes, qos)
 
 
 def test_changing_a_dict_after_it_was_given_changes_no_envelope() -> None:
@@ -82,13 +82,13 @@ def test_changing_a_dict_after_it_was_given_changes_no_envelope() -> None:
 @pytest.mark.parametrize("priority", [-1, 10, 4.0, "4", True, None])
 def test_a_priority_out_of_range_is_refused(priority: Any) -> None:
     with pytest.raises(BadEnvelope, match="priority"):
-        Wishes(priority=priority)
+        QoS(priority=priority)
 
 
 @pytest.mark.parametrize("expiry", [0, -1, float("nan"), float("inf"), 10 * 365 * 86400 + 1, "2", True, 1j])
 def test_an_expiry_out_of_range_is_refused(expiry: Any) -> None:
     with pytest.raises(BadEnvelope, match="expiry"):
-        Wishes(expiry=expiry)
+        QoS(expiry=expiry)
 
 
 # criteria

@@ -83,7 +83,7 @@ def test_a_body_with_more_events_than_were_picked_is_refused() -> None:
 def test_of_feedback_nothing_can_be_left_out() -> None:
     whole = answer("b", COLOURS)
     header = whole.header
-    fields = (header.channel, header.stamp, header.sent, header.split, header.wishes, header.answers, ())
+    fields = (header.channel, header.stamp, header.sent, header.split, header.qos, header.answers, ())
     with pytest.raises(ProtocolError, match="picks"):
         decode(encode(Parcel(PickedHeader(*fields, b"\x80"), whole.body)))
 

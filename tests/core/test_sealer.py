@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.core.errors import BadEnvelope, TooLarge
-from gossamer.core.event import MAX_ATTRIBUTE_BYTES, MAX_PAYLOAD, NO_WISHES, Envelope, Wishes
+from gossamer.core.event import MAX_ATTRIBUTE_BYTES, MAX_PAYLOAD, NO_QOS, Envelope, QoS
 from gossamer.core.names import MAX_ADDRESS, channel_id
 from gossamer.core.parcel import MAX_BODY, MAX_DEPENDS, MAX_EVENTS, Answer, Parcel
 from gossamer.core.receipt import MAX_NUMBER
@@ -18,7 +18,7 @@ from gossamer.core.wire import MAX_HEADER, decode, encode
 from gossamer.testing.fake import answer, notary, parcel
 from gossamer.transports.datagram import MAX_DATAGRAM
 from tests.core.strategies import events
-from tests.core.strategies import wishes as any_wishes
+from tests.core.strategies import qos as any_wishes
 
 LONGEST = "/".join("x" * 64 for _ in range(3))
 
@@ -27,7 +27,7 @@ def sealer(limit: int = 60 * 1024) -> Sealer:
     return Sealer("news", 1, notary("a"), limit)
 
 
-def opened(parcels: list[Parcel]) -> list[tuple[int, bytes, Any, Wishes]]:
+def opened(parcels: list[Parcel]) -> list[tuple[int, bytes, Any, QoS]]:
     """Number, payload, attributes and wishes of all events, in order, as a receiver sees them."""
     found = []
     for each in parcels:
@@ -35,24 +35,24 @@ def opened(parcels: list[Parcel]) -> list[tuple[int, bytes, Any, Wishes]]:
         assert isinstance(got, Parcel)
         envelopes = got.attributes or [None] * len(got.payloads)
         for index, (payload, attributes) in enumerate(zip(got.payloads, envelopes, strict=True)):
-            found.append((got.stamp.first + index, payload, attributes, got.wishes))
+            found.append((got.stamp.first + index, payload, attributes, got.qos))
     return found
 
 
-@given(st.lists(st.tuples(events, st.just(NO_WISHES) | any_wishes), max_size=30), st.integers(420, 900))
+@given(st.lists(st.tuples(events, st.just(NO_QOS) | any_wishes), max_size=30), st.integers(420, 900))
 def test_events_come_out_as_they_went_in_in_order_and_numbered(content: list[Any], limit: int) -> None:
     box = sealer(limit)
     sealed: list[Parcel] = []
-    for position, ((payload, attributes), wishes) in enumerate(content, 1):
+    for position, ((payload, attributes), qos) in enumerate(content, 1):
         assert box.next_number == position
-        assert box.add(payload, attributes, wishes) == position
+        assert box.add(payload, attributes, qos) == position
         if position % 7 == 0:
             sealed += box.seal("a", position)
     sealed += box.seal("a", 99)
     assert not box.waiting
     assert opened(sealed) == [
-        (number, payload, attributes or None, wishes)
-        for number, ((payload, attributes), wishes) in enumerate(content, 1)
+        (number, payload, attributes or None, qos)
+        for number, ((payload, attributes), qos) in enumerate(content, 1)
     ]
     assert [each.stamp.sequence for each in sealed] == list(range(1, len(sealed) + 1))
     for each in sealed:
@@ -72,9 +72,9 @@ def test_events_come_out_as_they_went_in_in_order_and_numbered(content: list[Any
 )
 def test_a_parcel_is_never_over_its_limit_unless_one_event_alone_is(content: list[Any]) -> None:
     box = sealer(700)
-    wishes = Wishes(priority=9, expiry=12345.678)
+    qos = QoS(priority=9, expiry=12345.678)
     for payload, attributes in content:
-        box.add(payload, attributes, wishes)
+        box.add(payload, attributes, qos)
     for each in box.seal(LONGEST, MAX_NUMBER):
         assert len(encode(each)) <= 700 or each.stamp.count == 1
 
@@ -83,16 +83,16 @@ def test_a_parcel_is_never_over_its_limit_unless_one_event_alone_is(content: lis
 def test_many_in_one_step_are_as_if_they_had_come_one_by_one(runs: list[list[bytes]], limit: int) -> None:
     box, slow = sealer(limit), sealer(limit)
     for number, run in enumerate(runs):
-        wishes = Wishes(priority=number // 3)
+        qos = QoS(priority=number // 3)
         done = 0
         while done < len(run):
-            taken, _ = box.add_run(run[done:], wishes)
+            taken, _ = box.add_run(run[done:], qos)
             if not taken:
                 taken = 1
-                box.add(run[done], None, wishes)
+                box.add(run[done], None, qos)
             done += taken
         for payload in run:
-            slow.add(payload, None, wishes)
+            slow.add(payload, None, qos)
     assert box.next_number == slow.next_number
     sealed = box.seal("a", 0)
     assert opened(sealed) == opened(slow.seal("a", 0))
@@ -102,16 +102,16 @@ def test_many_in_one_step_are_as_if_they_had_come_one_by_one(runs: list[list[byt
 def test_what_has_to_be_looked_at_is_not_taken_in_one_step() -> None:
     box = sealer()
     box.add(b"first", {"a": 1})
-    assert box.add_run([b"x"], NO_WISHES) == (0, 0), "the open parcel has attributes"
+    assert box.add_run([b"x"], NO_QOS) == (0, 0), "the open parcel has attributes"
     box.seal("a", 0)
     box.admit = lambda attributes: None
-    assert box.add_run([b"x"], NO_WISHES) == (0, 0), "where attributes say where parcels go"
+    assert box.add_run([b"x"], NO_QOS) == (0, 0), "where attributes say where parcels go"
 
 
 def test_together_is_one_parcel_or_none() -> None:
     box = sealer(1000)
     box.add(b"before")
-    assert box.add_together([(b"1", {}, NO_WISHES), (b"2", {"a": 1}, NO_WISHES)]) == range(2, 4)
+    assert box.add_together([(b"1", {}, NO_QOS), (b"2", {"a": 1}, NO_QOS)]) == range(2, 4)
     box.add(b"after")
     assert [[each[1] for each in opened([one])] for one in box.seal("a", 0)] == [
         [b"before"],
@@ -119,9 +119,9 @@ def test_together_is_one_parcel_or_none() -> None:
         [b"after"],
     ]
     with pytest.raises(TooLarge):
-        box.add_together([(bytes(500), {}, NO_WISHES)] * 2)
+        box.add_together([(bytes(500), {}, NO_QOS)] * 2)
     with pytest.raises(BadEnvelope, match="alike"):
-        box.add_together([(b"", {}, NO_WISHES), (b"", {}, Wishes(priority=7))])
+        box.add_together([(b"", {}, NO_QOS), (b"", {}, QoS(priority=7))])
     assert box.next_number == 5
 
 
@@ -131,7 +131,7 @@ def test_the_longest_header_fits_its_allowance_and_its_limit() -> None:
     assert len(encode(reply)) - len(reply.body) <= MAX_HEADER
     box = Sealer("news", MAX_NUMBER, notary("a"), 10_000)
     for _ in range(400):
-        box.add(b"x" * 18, None, Wishes(priority=9, expiry=12345.678))
+        box.add(b"x" * 18, None, QoS(priority=9, expiry=12345.678))
     assert all(len(encode(each)) <= 10_000 for each in box.seal(LONGEST, MAX_NUMBER))
 
 
@@ -166,14 +166,14 @@ def test_a_payload_over_the_limit_is_refused_and_takes_no_number() -> None:
 
 def test_a_change_of_wishes_begins_a_new_parcel() -> None:
     box = sealer()
-    high = Wishes(priority=9)
-    for wishes in (NO_WISHES, NO_WISHES, high, high, NO_WISHES):
-        box.add(b"x", None, wishes)
+    high = QoS(priority=9)
+    for qos in (NO_QOS, NO_QOS, high, high, NO_QOS):
+        box.add(b"x", None, qos)
     sealed = box.seal("a", 1)
-    assert [(each.stamp.first, each.stamp.count, each.wishes) for each in sealed] == [
-        (1, 2, NO_WISHES),
+    assert [(each.stamp.first, each.stamp.count, each.qos) for each in sealed] == [
+        (1, 2, NO_QOS),
         (3, 2, high),
-        (5, 1, NO_WISHES),
+        (5, 1, NO_QOS),
     ]
 
 
@@ -236,7 +236,7 @@ def test_parcels_without_events_come_first_and_take_sequence_numbers_only() -> N
 def test_the_most_and_longest_dependencies_fit_a_header_and_with_them_a_full_parcel_a_datagram() -> None:
     one = sealer()
     for _ in range(1000):
-        one.add(bytes(100), None, Wishes(priority=9, expiry=1.5))
+        one.add(bytes(100), None, QoS(priority=9, expiry=1.5))
     largest = max(one.seal(LONGEST, MAX_NUMBER), key=lambda each: len(each.body))
     sent = encode(largest.depending_on((("x" * 64, MAX_NUMBER, MAX_NUMBER),) * MAX_DEPENDS))
     assert len(sent) <= MAX_DATAGRAM
@@ -258,12 +258,12 @@ def test_answers_are_numbered_apart_from_events() -> None:
     box = sealer()
     box.add(b"x")
     question = Answer(parcel("b").stamp, 1)
-    first = box.answer(question, "a", 5, b"yes", Envelope({"k": 1}, Wishes(priority=8)))
+    first = box.answer(question, "a", 5, b"yes", Envelope({"k": 1}, QoS(priority=8)))
     second = box.answer(question, "a", 6, b"no")
     assert [each.stamp.first for each in (first, second)] == [1, 2]
-    assert (first.header.answers, first.wishes, first.attributes) == (
+    assert (first.header.answers, first.qos, first.attributes) == (
         question,
-        Wishes(priority=8),
+        QoS(priority=8),
         [{"k": 1}],
     )
     assert second.attributes == []
@@ -274,11 +274,11 @@ def test_answers_are_numbered_apart_from_events() -> None:
 
 def test_the_parcels_of_the_testing_kit_are_just_like_sealed_ones() -> None:
     box = sealer()
-    wishes = Wishes(priority=2)
-    box.add(b"one", {"a": 1}, wishes)
-    box.add(b"two", None, wishes)
+    qos = QoS(priority=2)
+    box.add(b"one", {"a": 1}, qos)
+    box.add(b"two", None, qos)
     (real,) = box.seal("a", 17)
-    made = parcel("a", 1, 1, [b"one", b"two"], attributes=[{"a": 1}, None], wishes=wishes, sent=17)
+    made = parcel("a", 1, 1, [b"one", b"two"], attributes=[{"a": 1}, None], qos=qos, sent=17)
     assert encode(made) == encode(real)
     replied = box.answer(Answer(real.stamp, 2), "a", 18, b"yes")
     assert encode(answer("a", real, 1, b"yes", sent=18)) == encode(replied)

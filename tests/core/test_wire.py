@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from gossamer.core.control import Control, Message
 from gossamer.core.errors import ProtocolError
-from gossamer.core.event import Wishes
+from gossamer.core.event import QoS
 from gossamer.core.parcel import MAX_BODY, MAX_DEPENDS, MAX_EVENTS, Header, Parcel, make_body
 from gossamer.core.receipt import MAX_NUMBER
 from gossamer.core.wire import (
@@ -53,7 +53,7 @@ RICH = parcel(
     7,
     [b"one", b"", b"three"],
     attributes=[{"symbol": "ACME", "price": 10.5}, None, {"raw": b"\xff", "yes": True, "n": -3}],
-    wishes=Wishes(priority=9, expiry=2),
+    qos=QoS(priority=9, expiry=2),
     sent=12345,
 )
 FRAMES = {
@@ -122,7 +122,7 @@ def test_any_parcel_comes_out_as_it_went_in(sent: Parcel) -> None:
     assert got.header == sent.header
     assert got.payloads == sent.payloads
     assert got.attributes == sent.attributes
-    assert got.wishes == sent.wishes
+    assert got.qos == sent.qos
     assert got.deadline == sent.deadline
     assert encode(got) == encode(sent)
 
@@ -398,8 +398,8 @@ def stamp_with(**changes: Any) -> list[Any]:
         ({"split": len(RICH.body)}, "header.split"),
         ({"wishes": {"priority": 10}}, "header"),
         ({"wishes": {"expiry": -1.0}}, "header"),
-        ({"wishes": {"hurry": 1}}, "header.wishes"),
-        ({"wishes": 3}, "header.wishes"),
+        ({"wishes": {"hurry": 1}}, "header.qos"),
+        ({"wishes": 3}, "header.qos"),
         ({"stamp": stamp_with(source="")}, "header.stamp.source"),
         ({"stamp": stamp_with(source="x" * 195)}, "header.stamp.source"),
         ({"stamp": stamp_with(incarnation=-1)}, "header.stamp.incarnation"),
@@ -505,15 +505,15 @@ def test_an_error_names_the_place_in_a_message() -> None:
 
 
 def test_a_wish_costs_bytes_only_where_it_is_made() -> None:
-    def length(wishes: Wishes) -> int:
-        return len(encode(parcel("a", wishes=wishes)))
+    def length(qos: QoS) -> int:
+        return len(encode(parcel("a", qos=qos)))
 
-    none = length(Wishes())
+    none = length(QoS())
     assert none == len(encode(parcel("a")))
-    assert length(Wishes(priority=4)) == none, "the default is no wish"
-    one = length(Wishes(priority=9))
-    other = length(Wishes(expiry=2.5))
-    both = length(Wishes(priority=9, expiry=2.5))
+    assert length(QoS(priority=4)) == none, "the default is no wish"
+    one = length(QoS(priority=9))
+    other = length(QoS(expiry=2.5))
+    both = length(QoS(priority=9, expiry=2.5))
     assert none < one < other < both
     assert both - none == (one - none) + (other - none)
 

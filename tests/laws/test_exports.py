@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import subprocess
+import sys
+
 import pytest
 
-from gossamer import catalog
+import gossamer
+from gossamer import catalog, public
 from tests.laws import checks
 
 MODULES = dict(checks.modules())
@@ -40,3 +45,24 @@ def test_a_template_says_what_it_promises_acknowledges_costs_and_needs(name: str
     assert all(described[word] for word in ("summary", "promises", "acknowledged", "costs", "needs"))
     assert "Acknowledged: " in (template.__doc__ or "")
     assert described["acknowledged"].startswith("Never;") != template.acknowledges
+
+
+def test_type_checkers_and_programs_see_the_same_public_names() -> None:
+    stub = ast.parse((checks.SOURCE / "gossamer" / "__init__.pyi").read_text())
+    told = {
+        alias.asname: node.module
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert told == public.HOMES | dict.fromkeys(public.SUBMODULES, "gossamer")
+    assert sorted(told) == sorted(gossamer.__all__)
+    assert all(getattr(gossamer, name) is not None for name in gossamer.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Nodes'"):
+        _ = gossamer.Nodes  # type: ignore[attr-defined]
+
+
+def test_importing_gossamer_loads_nothing_else() -> None:
+    code = "import sys, gossamer; print(sorted(each for each in sys.modules if each.startswith('gossamer')))"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert ast.literal_eval(printed) == ["gossamer", "gossamer.public"]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from gossamer.core.errors import BadEnvelope, ProtocolError, UnknownCodec
-from gossamer.core.event import NO_WISHES, Wishes
+from gossamer.core.event import NO_QOS, QoS
 from gossamer.core.receipt import Notary
 from gossamer.core.sealer import Sealer
 from gossamer.core.wire import encode
@@ -88,13 +88,13 @@ def test_a_payload_that_makes_no_sense_is_the_other_sides_error(name: str) -> No
         codecs.decode(codecs.named(name).id, b"\xc1 makes no sense")
 
 
-def size(wishes: Wishes) -> int:
+def size(qos: QoS) -> int:
     sealer = Sealer("news", 1, Notary(b"secret"))
-    sealer.add(b"payload", None, wishes)
+    sealer.add(b"payload", None, qos)
     (parcel,) = sealer.seal("n1", 0)
     return len(encode(parcel))
 
 
 def test_what_is_not_wished_for_costs_no_bytes() -> None:
-    bare = size(NO_WISHES)
-    assert bare == size(Wishes(codec=0)) < size(Wishes(priority=7)) < size(Wishes(priority=7, codec=2))
+    bare = size(NO_QOS)
+    assert bare == size(QoS(codec=0)) < size(QoS(priority=7)) < size(QoS(priority=7, codec=2))

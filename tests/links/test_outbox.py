@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.core.control import Control
-from gossamer.core.event import DEFAULT_PRIORITY, Wishes
+from gossamer.core.event import DEFAULT_PRIORITY, QoS
 from gossamer.core.parcel import Parcel
 from gossamer.links.outbox import Outbox
 from gossamer.testing.fake import parcel
@@ -16,10 +16,10 @@ from gossamer.testing.fake import parcel
 def test_the_most_important_leaves_first_and_then_the_first_that_came(priorities: list[int]) -> None:
     outbox = Outbox()
     for number, priority in enumerate(priorities):
-        outbox.put(parcel("s", number + 1, wishes=Wishes(priority)), 10)
+        outbox.put(parcel("s", number + 1, qos=QoS(priority)), 10)
     assert outbox.bytes == 10 * len(priorities)
     left = [item for item in outbox.clear() if isinstance(item, Parcel)]
-    came = [(each.wishes.priority, each.stamp.sequence) for each in left]
+    came = [(each.qos.priority, each.stamp.sequence) for each in left]
     assert came == sorted(came, key=lambda each: (-each[0], each[1]))
     assert len(came) == len(priorities)
     assert not outbox
@@ -28,7 +28,7 @@ def test_the_most_important_leaves_first_and_then_the_first_that_came(priorities
 
 def test_what_is_said_stays_in_order_with_ordinary_parcels() -> None:
     outbox, word = Outbox(), Control(1, None, b"")
-    low, ordinary, high = (parcel("s", 1, wishes=Wishes(each)) for each in (1, DEFAULT_PRIORITY, 7))
+    low, ordinary, high = (parcel("s", 1, qos=QoS(each)) for each in (1, DEFAULT_PRIORITY, 7))
     for item in (low, ordinary, word, high):
         outbox.put(item, 1)
     assert outbox.clear() == [high, ordinary, word, low]

@@ -113,10 +113,10 @@ candidates = st.lists(
     min_size=1,
     max_size=6,
 )
-wishes = st.builds(Wish, st.lists(st.sampled_from(["tcp", "udp", "x"])).map(tuple), st.booleans())
+qos = st.builds(Wish, st.lists(st.sampled_from(["tcp", "udp", "x"])).map(tuple), st.booleans())
 
 
-@given(candidates, wishes, st.data())
+@given(candidates, qos, st.data())
 def test_there_is_always_a_choice_and_it_is_an_allowed_one(
     given: list[Line], wanted: Wish, data: st.DataObject
 ) -> None:

@@ -27,12 +27,12 @@ def test_publishers_know_log2_of_their_number(publishers: int, size: int) -> Non
 
 
 def test_who_comes_first_has_the_first_slot_and_nobody_has_two(spark: SparkSession) -> None:
-    wishes = table(
+    qos = table(
         spark, ("b", "news", "eu", 1), ("a", "news", "eu", 2), ("b", "news", "eu", 9), ("a", "news", "us", 3)
     )
-    found = {(row.region, row.slot, row.node) for row in slots(wishes).collect()}
+    found = {(row.region, row.slot, row.node) for row in slots(qos).collect()}
     assert found == {("eu", 0, "b"), ("eu", 1, "a"), ("us", 0, "a")}
-    (alike,) = slots(wishes, ("event",)).filter("slot = 0").collect()
+    (alike,) = slots(qos, ("event",)).filter("slot = 0").collect()
     assert alike.node == "b"
 
 
@@ -40,9 +40,9 @@ def test_rings_double_and_nobody_forwards_to_more_than_two_and_small_groups_are_
     spark: SparkSession,
 ) -> None:
     names = [f"n{number:04d}" for number in range(1000)]
-    wishes = [(name, "news", "eu") for name in names] + [(name, "sport", "eu") for name in names[:3]]
-    wishes += [(name, "few", "eu") for name in names[:2]]
-    subscriptions = table(spark, *wishes)
+    qos = [(name, "news", "eu") for name in names] + [(name, "sport", "eu") for name in names[:3]]
+    qos += [(name, "few", "eu") for name in names[:2]]
+    subscriptions = table(spark, *qos)
     told = [(f"p{number}", "news", "eu") for number in range(8)] + [(f"p{n}", "few", "eu") for n in range(4)]
     found = rings(subscriptions, table(spark, *told)).collect()
     news = {row.slot: row for row in found if row.event == "news"}

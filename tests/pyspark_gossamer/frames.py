@@ -24,7 +24,7 @@ class Source:
         """The frames of one parcel, or of more if it is a large one."""
         for payload in payloads:
             envelope = Envelope(attributes or {})
-            self._sealer.add(payload, envelope.attributes, envelope.wishes)
+            self._sealer.add(payload, envelope.attributes, envelope.qos)
         return [encode(parcel) for parcel in self._sealer.seal(self._name, 1000)]
 
     def parcels(self, count: int, events: int = 1) -> list[bytes]:

@@ -181,7 +181,7 @@ def prepared(folder: Path) -> Originals:
 
 
 async def history(channel: Channel, count: int) -> list[bytes]:
-    async with channel.subscribe(from_place=0) as events:
+    async with channel.subscribe(from_offset=0) as events:
         return await take(events, count)
 
 

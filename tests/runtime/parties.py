@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
-from gossamer import Channel, Full, Limits, Node, Role, Subscription, connect
+from gossamer import Channel, Limits, Node, Role, Subscription, connect
 from gossamer.core.control import LINK_CHANNEL, Control, Message
 from gossamer.core.wire import PRELUDE, Item, encode, measure
+from gossamer.errors import Full
 from gossamer.runtime.host import Host
 from gossamer.runtime.net.connection import Strand
 from gossamer.runtime.net.handshake import Hello
@@ -66,7 +67,7 @@ async def reach(channel: Channel, *subscriptions: Subscription) -> int:
 
     That somebody listens says nothing of the others, nor of the nodes on the way.
     """
-    await channel.wait_matching(SOON)
+    await channel.wait_for_subscribers(SOON)
     while not all(each.pending for each in subscriptions):
         await channel.publish(b"probe")
         await turns(20)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer import ConfigError, Limits, Role
+from gossamer import Limits, Role
+from gossamer.errors import ConfigError
 from gossamer.links.binding import Binding
 from gossamer.runtime.config import ChannelConfig, NodeConfig, load
 

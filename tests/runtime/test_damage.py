@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from gossamer import Damaged, StorageError
 from gossamer.cli.main import app
+from gossamer.errors import Damaged, StorageError
 from tests.runtime.damages import (
     COUNT,
     FILES,

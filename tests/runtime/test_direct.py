@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from gossamer import Criteria, Envelope, Full, Node, Role, connect
+from gossamer import Criteria, Envelope, Node, Role, connect
+from gossamer.errors import Full
 from tests.runtime.parties import ANY_PORT, SOON, client, linked, reach, server, strand_of, stuff, take, until
 
 
@@ -65,7 +66,7 @@ async def test_an_answer_to_a_picked_event_reaches_its_source_by_the_same_connec
             (await b.channel("news")).subscribe(Criteria(colour="red")) as reds,
             channel.answers() as answers,
         ):
-            await channel.wait_matching(SOON)
+            await channel.wait_for_subscribers(SOON)
             await channel.publish(b"1", coloured("blue"))
             receipt = await channel.publish(b"2", coloured("red"))
             await (await reds.next(SOON)).feedback(b"yes")
@@ -98,8 +99,8 @@ async def test_a_subscriber_that_unsubscribes_is_sent_nothing_more() -> None:
     async with server("a") as a, client(a, "b") as b:
         channel = await a.channel("news", "direct")
         async with (await b.channel("news")).subscribe():
-            await channel.wait_matching(SOON)
-        await until(lambda: not channel.matching())
+            await channel.wait_for_subscribers(SOON)
+        await until(lambda: not channel.has_subscribers())
         before = strand_of(a, "b").sent
         await channel.publish(b"nobody")
         channel.flush()

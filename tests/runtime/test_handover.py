@@ -7,9 +7,10 @@ from contextlib import suppress
 
 import pytest
 
-from gossamer import Limits, Lost, NoAnswer, Node, NotHandedOver, Role, connect
+from gossamer import Limits, Node, Role, connect
 from gossamer.core import effect
 from gossamer.core.names import channel_id
+from gossamer.errors import Lost, NoAnswer, NotHandedOver
 from tests.runtime.parties import ANY_PORT, SOON, client, host_of, reach, server, strand_of, take
 
 BEST_EFFORT = ["multicast", "single-source", "ringtree", "direct"]

@@ -65,7 +65,7 @@ async def undisturbed() -> AsyncIterator[Node]:
     async with server() as middle, client(middle, "writer") as writer, client(middle, "reader") as reader:
         channel, heard = await writer.channel("news", "multicast"), await reader.channel("news", "multicast")
         async with heard.subscribe() as events, channel.answers() as answers:
-            await channel.wait_matching(SOON)
+            await channel.wait_for_subscribers(SOON)
             links = dict(host_of(middle).links)
             yield middle
             await channel.publish(b"still here")

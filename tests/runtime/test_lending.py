@@ -47,7 +47,7 @@ async def test_what_waits_or_is_passed_on_is_not_what_came_later(
             (await receiver.channel("lent")).subscribe(max_pending=8) as events,
             (await hub.channel("lent")).subscribe(max_pending=8) as between,
         ):
-            await channel.wait_matching(SOON)
+            await channel.wait_for_subscribers(SOON)
             publishing = asyncio.create_task(publish(channel, wanted))
             await until(lambda: between.full and events.full)
             seen, came = await asyncio.gather(taken(between, len(wanted)), taken(events, len(wanted)))

@@ -59,7 +59,7 @@ async def test_history_that_is_asked_for_right_after_an_acknowledgement_has_the_
         channel = await client.channel("log", template="persistent", settings={**SLOW, "seats": 3})
         for count in (5, 10, 15):
             await serial(channel, 5)
-            async with channel.subscribe(from_place=0) as events:
+            async with channel.subscribe(from_offset=0) as events:
                 assert len(await take(events, count)) == count
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer import StorageError
+from gossamer.errors import StorageError
 from gossamer.runtime.state import Pair, State
 from gossamer.storage.cipher import Cipher
 

@@ -17,7 +17,7 @@ from tests.security.sources import echo, echo_files, forget
 
 KEY = PrivateKey.new()
 TEMPLATE = '''
-from gossamer import Settings, Template
+from gossamer.template import Settings, Template
 
 class {kind}(Template[Settings]):
     """One.

@@ -31,7 +31,7 @@ async def conversation(folder: Path) -> None:
             )
             dropping = heard.subscribe(max_pending=1, on_full="drop_newest")
             async with heard.subscribe() as events, dropping, channel.answers() as answers:
-                await channel.wait_matching(SOON)
+                await channel.wait_for_subscribers(SOON)
                 for number in range(COUNT):
                     await channel.publish(b"%d" % number)
                     if number % 7 == 0:

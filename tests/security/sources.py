@@ -13,7 +13,7 @@ from gossamer.security.package import pack
 ECHO = Path(__file__).parents[1] / "third_party" / "gossamer_echo" / "src" / "gossamer_echo" / "__init__.py"
 NAUGHTY = """
 import builtins
-from gossamer import Settings, Template
+from gossamer.template import Settings, Template
 
 builtins.gossamer_package_ran = True
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gossamer.core.context import TREE
-from gossamer.core.event import Envelope, Wishes
+from gossamer.core.event import Envelope, QoS
 from gossamer.core.names import Role
 from gossamer.core.parcel import Parcel
 from gossamer.core.trace import DELIVERED, ORDERED, PARCEL, STORED, Row
@@ -42,7 +42,7 @@ class Ages(Witness):
         self.are.setdefault(node, []).append(world.now % 1)
 
 
-def line(*skews: ClockSkew, **wishes: Any) -> tuple[World, Ages]:
+def line(*skews: ClockSkew, **qos: Any) -> tuple[World, Ages]:
     """Four nodes in a row; the first publishes once a second, all listen."""
     world, ages = World(3, link=LINK), Ages()
     for node in "abcd":
@@ -56,7 +56,7 @@ def line(*skews: ClockSkew, **wishes: Any) -> tuple[World, Ages]:
         world.subscribe(node, "c")
     for skew in skews:
         world.add_rule(skew)
-    publish = partial(world.publish, "a", "c", b"x", Envelope(wishes=Wishes(**wishes)))
+    publish = partial(world.publish, "a", "c", b"x", Envelope(qos=QoS(**qos)))
     for second in range(10, 30):
         world.at(second, publish)  # type: ignore[arg-type]
     world.run(40)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer.core.config import parse
-from gossamer.core.event import Envelope, Wishes
+from gossamer.core.event import Envelope, QoS
 from gossamer.core.trace import COLUMNS
 from gossamer.simulator.scenario.run import Scenario, build, run
 
@@ -120,7 +120,7 @@ def chain():
 )
 def test_a_parcel_that_expires_half_way_saves_just_the_hops_behind(chain, expiry, where, saved):
     world, rows = chain("multicast")
-    world.publish("n1", "c", b"", Envelope(wishes=Wishes(expiry=expiry)))
+    world.publish("n1", "c", b"", Envelope(qos=QoS(expiry=expiry)))
     world.run(40)
     assert sum(each.dropped for each in world.tally.expired.values()) == 1
     assert sum(each.hops_saved for each in world.tally.expired.values()) == saved
@@ -136,14 +136,14 @@ def test_a_parcel_that_expires_half_way_saves_just_the_hops_behind(chain, expiry
 
 def test_a_parcel_in_time_saves_nothing(chain):
     world, _ = chain("multicast")
-    world.publish("n1", "c", b"", Envelope(wishes=Wishes(expiry=5.0)))
+    world.publish("n1", "c", b"", Envelope(qos=QoS(expiry=5.0)))
     world.run(40)
     assert world.tally.expired == {}
 
 
 def test_a_reliable_parcel_goes_on_though_it_has_expired_and_saves_nothing(chain):
     world, _ = chain("reliable")
-    world.publish("n1", "c", b"", Envelope(wishes=Wishes(expiry=0.35)))
+    world.publish("n1", "c", b"", Envelope(qos=QoS(expiry=0.35)))
     world.run(40)
     assert sum(each.hops_saved for each in world.tally.expired.values()) == 0
     assert world.messages["parcel"] == 10

@@ -32,7 +32,7 @@ def parcels(*groups: list[tuple[bytes, Attributes]], source: str = "b1/s2", at: 
     for number, group in enumerate(groups):
         for payload, attributes in group:
             envelope = Envelope(attributes)
-            sealer.add(payload, envelope.attributes, envelope.wishes)
+            sealer.add(payload, envelope.attributes, envelope.qos)
         frames += [encode(parcel) for parcel in sealer.seal(source, at + number)]
     return frames
 

@@ -57,7 +57,7 @@ async def talk(address: str, numbers: range, count: int) -> list[int]:
     async with gossamer.connect(address) as client:
         channel = await client.channel("log")
         await publish(channel, numbers)
-        async with channel.subscribe(from_place=0) as events:
+        async with channel.subscribe(from_offset=0) as events:
             return [int((await events.next(timeout=PATIENCE)).payload) for _ in range(count)]
 
 

@@ -44,7 +44,7 @@ async def fail_over(template: str, rounds: int, states: Path | None, events: int
                         got.append(int(event.payload))
 
             reading = asyncio.create_task(read())
-            await news.wait_matching(30)
+            await news.wait_for_subscribers(30)
             published = shared = 0
             for number in range(rounds):
                 server = int(writer.peers[0][1:]) - 1  # at times it is the reader's too
@@ -58,7 +58,7 @@ async def fail_over(template: str, rounds: int, states: Path | None, events: int
                 begun = time.monotonic()
                 try:
                     await news.acknowledged(published, timeout=SILENCE)
-                except gossamer.NoAnswer:
+                except gossamer.errors.NoAnswer:
                     raise AssertionError(
                         f"{template}, round {number}: {published} published, {len(got)} delivered, "
                         f"{_state(writer)}; {_state(reader)}"

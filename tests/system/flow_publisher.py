@@ -13,7 +13,7 @@ CHUNK = 10_000
 async def main(address: str, count: int, size: int) -> None:
     async with gossamer.connect(address, name="writer") as node:
         channel = await node.channel("flow", "multicast")
-        await channel.wait_matching(30)
+        await channel.wait_for_subscribers(30)
         for start in range(0, count, CHUNK):
             numbers = range(start, min(start + CHUNK, count))
             await channel.publish_many((b"%010d" % number).ljust(size) for number in numbers)

@@ -58,7 +58,7 @@ async def try_channel(readers: Readers, addresses: list[str], name: str, templat
             said = f"lasting {number}"
             async with gossamer.connect(address) as publisher:
                 channel = await publisher.channel(name, template=template)
-                await channel.wait_matching(PATIENCE)
+                await channel.wait_for_subscribers(PATIENCE)
                 if number == 0:
                     await until_all_listen(readers, channel, name, len(addresses))
                 await channel.publish(said.encode())
@@ -66,7 +66,7 @@ async def try_channel(readers: Readers, addresses: list[str], name: str, templat
             said = f"short {number}"
             async with gossamer.connect(address) as publisher:
                 channel = await publisher.channel(name, template=template)
-                await channel.wait_matching(PATIENCE)
+                await channel.wait_for_subscribers(PATIENCE)
                 await channel.publish(said.encode())
             await arrived(readers, name, said, len(addresses), template)
             expected += 2 * len(addresses)
@@ -76,7 +76,7 @@ async def try_channel(readers: Readers, addresses: list[str], name: str, templat
 
 
 async def until_all_listen(readers: Readers, channel: gossamer.Channel, name: str, count: int) -> None:
-    """Publish until every reader has got something: one reader is enough for ``wait_matching``."""
+    """Publish until every reader has got something: one reader is enough for ``wait_for_subscribers``."""
     end = time.monotonic() + PATIENCE
     while not all(readers.got[name, at] for at in range(count)):
         assert time.monotonic() < end, f"{name}: somebody hears nothing"

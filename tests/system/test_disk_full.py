@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import gossamer
-from gossamer import Channel, DiskFull, NoAnswer, Receipt
+from gossamer import Channel, Receipt
+from gossamer.errors import DiskFull, NoAnswer
 from tests.system.cluster import free_ports, until
 from tests.system.programs import PATIENCE, Program
 from tests.system.programs import gossamer as command
@@ -81,7 +82,7 @@ async def history(address: str, last: int) -> list[int]:
     found: list[int] = []
     async with gossamer.connect(address) as node:
         channel = await node.channel("log")
-        async with channel.subscribe(from_place=0) as events:
+        async with channel.subscribe(from_offset=0) as events:
             try:
                 while not found or found[-1] != last:
                     found.append(number_of((await events.next(timeout=PATIENCE / 4)).payload))

@@ -51,12 +51,12 @@ async def history(folder: Path) -> list[tuple[int, Event]]:
     found: list[tuple[int, Event]] = []
     async with connect(name="keeper", role="backbone", listen=["local://keeper"], state=folder) as node:
         channel = await node.channel("log", template="persistent", settings=SETTINGS)
-        async with channel.subscribe(from_place=0) as events:
+        async with channel.subscribe(from_offset=0) as events:
             await channel.publish(b"end")
             while (event := await events.next(timeout=60)).payload != b"end":
                 life, number = map(int, event.payload.split())
-                assert event.place is not None
-                found.append((event.place, (life, number)))
+                assert event.offset is not None
+                found.append((event.offset, (life, number)))
     return found
 
 

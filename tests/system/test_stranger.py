@@ -45,7 +45,7 @@ async def honest(address: str, template: str, *numbers: int) -> None:
         heard = await reader.channel("news", template=template)
         news = await writer.channel("news", template=template)
         async with heard.subscribe() as stream:
-            await news.wait_matching(30)
+            await news.wait_for_subscribers(30)
             for number in numbers:
                 await news.publish(b"%d" % number)
             async with asyncio.timeout(30):
@@ -124,6 +124,6 @@ async def test_hostile_numbers_neither_freeze_a_process_nor_stop_its_channels(
         async with gossamer.connect(address) as reader:
             if template == "persistent":
                 ledger = await reader.channel("news", template=template)
-                async with ledger.subscribe(from_place=0) as stream, asyncio.timeout(CLEAN_END + 25):
+                async with ledger.subscribe(from_offset=0) as stream, asyncio.timeout(CLEAN_END + 25):
                     kept = [int((await anext(stream)).payload) for _ in range(28)]
                 assert kept == list(range(28))

@@ -116,12 +116,12 @@ def test_of_a_node_that_wants_everything_other_criteria_do_not_count() -> None:
 
 def test_somebody_listens_as_soon_as_a_node_wants_something_and_until_it_goes() -> None:
     ctx, template = node("a")
-    assert not template.matching(ctx)
+    assert not template.has_subscribers(ctx)
     wants(ctx, template, "a", RED)
-    assert template.matching(ctx)
+    assert template.has_subscribers(ctx)
     ctx.containers[LINKED] = ()
     template.on_container(ctx, LINKED, ())
-    assert not template.matching(ctx)
+    assert not template.has_subscribers(ctx)
     ctx.clear()
     template.on_publish(ctx, colours("red"))
     assert parcels(ctx) == []
@@ -131,7 +131,7 @@ def test_what_a_neighbour_wanted_counts_no_longer_when_it_lives_anew() -> None:
     ctx, template = node("a")
     wants(ctx, template, "a", EVERYTHING)
     template.on_membership(ctx, Membership("up", "a"))
-    assert not template.matching(ctx)
+    assert not template.has_subscribers(ctx)
 
 
 # receiving

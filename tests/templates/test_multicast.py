@@ -321,7 +321,7 @@ def test_the_root_makes_a_tree_of_all_who_asked_and_tells_its_children() -> None
     template.on_timer(ctx, "merge")
     ((to, told),) = said(ctx, TreeUpdate)
     assert (to, told.nodes, told.parents, told.marks) == (node, (root, node), (0, 0), (0, LISTENS))
-    assert template.matching(ctx)
+    assert template.has_subscribers(ctx)
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.2])
@@ -401,7 +401,7 @@ def test_the_root_acknowledges_every_leaving_and_makes_a_smaller_tree() -> None:
     template.on_timer(ctx, "merge")
     assert template.group.tree is not None
     assert template.group.tree.nodes == (root,)
-    assert not template.matching(ctx)
+    assert not template.has_subscribers(ctx)
 
 
 def test_a_branch_without_members_is_cut_off() -> None:
@@ -647,9 +647,9 @@ def test_an_interest_is_acknowledged_with_its_version_and_an_old_one_never_wins(
     template.hear(ctx, Interest(4, True, True), "c")
     template.hear(ctx, Interest(5, True, True), "c")
     assert said(ctx, InterestHeard) == [("c", InterestHeard(version)) for version in (5, 4, 5)]
-    assert not template.matching(ctx)
+    assert not template.has_subscribers(ctx)
     template.hear(ctx, Interest(6, True, False), "c")
-    assert template.matching(ctx)
+    assert template.has_subscribers(ctx)
 
 
 def test_an_interest_is_repeated_until_it_is_heard_and_grows_with_the_clock() -> None:

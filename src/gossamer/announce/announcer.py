@@ -27,7 +27,7 @@ PAGE_ENTRIES = 256
 """Names on one page."""
 
 
-class StationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AnnouncerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a station keeps its indexes.
 
     refresh
@@ -69,10 +69,10 @@ class Station:
         allotter: Allotter,
         meeting: str,
         sender: Sender,
-        settings: StationSettings | None = None,
+        settings: AnnouncerSettings | None = None,
         reports: Reports | None = None,
     ) -> None:
-        self.settings = settings or StationSettings()
+        self.settings = settings or AnnouncerSettings()
         self.meeting = meeting
         self.sender = sender
         self.reports = reports

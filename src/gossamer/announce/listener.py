@@ -34,7 +34,7 @@ MOST_STRANGE = 1024
 """Indexes that a listener remembers to have looked for; of more it looks for the first again."""
 
 
-class FollowerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ListenerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a listener listens.
 
     depth
@@ -91,9 +91,9 @@ class Follower:
     """Listens for the threads that are wanted. ``drops`` counts packets that came to nothing."""
 
     def __init__(
-        self, meeting: str, settings: FollowerSettings | None = None, reporter: Reporter | None = None
+        self, meeting: str, settings: ListenerSettings | None = None, reporter: Reporter | None = None
     ) -> None:
-        self.settings = settings or FollowerSettings()
+        self.settings = settings or ListenerSettings()
         if not 0 <= self.settings.depth <= 8:
             raise ConfigError(f"{self.settings.depth}: from 0 to 8", key="depth")
         self.book = Book()

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from gossamer.announce.announcer import StationSettings
+from gossamer.announce.announcer import AnnouncerSettings
 from gossamer.announce.index_plan import planned
-from gossamer.announce.listener import FollowerSettings
+from gossamer.announce.listener import ListenerSettings
 from gossamer.announce.reliability import Erasure, Reliability, Repetition
 from gossamer.announce.sender import Pace
 from gossamer.cli.node import Json
@@ -25,7 +25,7 @@ from gossamer.runtime.api.listener import HeardAnnouncement, Listener
 
 DEFAULT_MEETING = "multicast://239.255.72.0:7472?interface=127.0.0.1"
 PACE = Pace()
-REFRESH = StationSettings().refresh
+REFRESH = AnnouncerSettings().refresh
 MODULES: dict[str, type[Erasure] | type[Repetition]] = {"erasure": Erasure, "repetition": Repetition}
 
 Meeting = Annotated[
@@ -67,7 +67,7 @@ def announce(
 
     async def tell() -> None:
         announcer = Announcer(
-            meeting, pace=pace, reliability=module, settings=StationSettings(refresh=refresh), state=state
+            meeting, pace=pace, reliability=module, settings=AnnouncerSettings(refresh=refresh), state=state
         )
         async with announcer:
             thread = announcer.thread(name)
@@ -95,7 +95,7 @@ def listen(
     """Show announcements, one line each."""
 
     async def show() -> None:
-        settings = FollowerSettings(depth=depth, patience=patience)
+        settings = ListenerSettings(depth=depth, patience=patience)
         async with Listener(meeting, *names, settings=settings) as listener:
             print(f"listening for {', '.join(names)}; Ctrl-C ends", file=sys.stderr, flush=True)
             left = count
@@ -142,7 +142,7 @@ def index(
             period=period,
             probability=probability,
             pace=Pace(interval=interval, join=join),
-            settings=StationSettings(refresh=refresh),
+            settings=AnnouncerSettings(refresh=refresh),
         )
         async with indexer:
             if as_json:

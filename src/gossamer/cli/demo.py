@@ -123,7 +123,7 @@ async def _live(count: int, out: Path) -> dict[str, Any]:
         ]
         all_events = await stack.enter_async_context(everything.subscribe())
         chosen = await stack.enter_async_context(choosy.subscribe(Criteria(("price", ">", 50))))
-        await source.wait_matching(5)
+        await source.wait_for_subscribers(5)
 
         started = time.perf_counter()
         reading = asyncio.gather(_read(all_events, count), _read(chosen, count // 2))

@@ -53,11 +53,11 @@ Source = Annotated[Path, typer.Argument(help=f"A Python file, or a folder with a
 def templates(
     context: typer.Context,
     as_json: Json = False,
-    wishes: Annotated[bool, typer.Option("--wishes", help="Which template keeps which wish.")] = False,
+    qos: Annotated[bool, typer.Option("--wishes", help="Which template keeps which wish.")] = False,
 ) -> None:
     """List the templates: name, promise, cost and needs."""
     if context.invoked_subcommand is None:
-        show.wishes(as_json) if wishes else show.templates(as_json)
+        show.qos(as_json) if qos else show.templates(as_json)
 
 
 @app.command("show")

@@ -15,7 +15,7 @@ from gossamer.cli.lines import lines
 from gossamer.cli.node import At, Json, Trusted
 from gossamer.cli.session import DEFAULT_LISTEN, until_stopped
 from gossamer.core.errors import BadEnvelope, NoAnswer, UnknownChannel
-from gossamer.core.event import DEFAULT_PRIORITY, Attributes, Criteria, Envelope, Value, Wishes
+from gossamer.core.event import DEFAULT_PRIORITY, Attributes, Criteria, Envelope, QoS, Value
 from gossamer.filters.language import parse
 from gossamer.runtime.api.channel import Channel
 from gossamer.runtime.api.event import ReceivedEvent
@@ -123,7 +123,7 @@ def pub(
     before; these templates repair nothing. With --json, "taken_over" says the same. Exit code 1: they were
     not taken over, and the message names the reason.
     """
-    envelope = Envelope(attributes_of(attribute), Wishes(priority, expiry, retain=retain))
+    envelope = Envelope(attributes_of(attribute), QoS(priority, expiry, retain=retain))
     texts = [each.encode() for each in payload] * repeat if payload else None
     done = until_stopped(
         lambda: _publish(channel, texts, envelope, at, template, trust, wait, timeout, as_json)
@@ -149,7 +149,7 @@ async def _publish(
         channel = await _open(node, name, template)
         heard = True
         try:
-            await channel.wait_matching(wait or 0.001)
+            await channel.wait_for_subscribers(wait or 0.001)
         except NoAnswer:
             heard = False
         try:
@@ -163,7 +163,7 @@ async def _publish(
             await channel.drain(timeout)
             taken_over = True
         finally:
-            heard = heard or channel.matching()
+            heard = heard or channel.has_subscribers()
             if as_json:
                 about = {"published": published, "taken_over": taken_over, "subscribers": heard}
                 print(json.dumps({"channel": name, **about}))
@@ -261,7 +261,7 @@ def request(
     async def ask() -> bool:
         async with connect(at, trust=trust or ()) as node:
             opened = await _open(node, channel, template)
-            await opened.wait_matching(timeout)
+            await opened.wait_for_subscribers(timeout)
             answer = await opened.request(payload.encode(), envelope, timeout=timeout)
             _show(channel, answer, as_json)
         return True

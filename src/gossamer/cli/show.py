@@ -12,7 +12,7 @@ from gossamer import catalog
 from gossamer.cli.node import Json
 from gossamer.cli.screen import marked, screen
 from gossamer.core.errors import ConfigError, UnknownTemplate
-from gossamer.core.wishes import WISHES
+from gossamer.core.qos import QOS_OPTIONS
 
 
 def described() -> list[dict[str, Any]]:
@@ -61,7 +61,7 @@ def template(name: str, as_json: Json = False) -> None:
         print(f"  {key} = {value}")
 
 
-def wishes(as_json: Json = False) -> None:
+def qos(as_json: Json = False) -> None:
     """Show which template keeps which wish; what it does not keep it refuses."""
     installed = catalog.templates()
     rows = [
@@ -69,16 +69,16 @@ def wishes(as_json: Json = False) -> None:
             "wish": wish.name,
             "on": list(wish.on),
             "meaning": wish.meaning,
-            "kept": {name: wish.kept_by(template) for name, template in installed.items()},
+            "kept": {name: wish.supported_by(template) for name, template in installed.items()},
         }
-        for wish in WISHES.values()
+        for wish in QOS_OPTIONS.values()
     ]
     if as_json:
         print(json.dumps(rows))
         return
     table = Table(Column("wish", no_wrap=True), "on", "kept by", "meaning")
-    for wish in WISHES.values():
-        able = [name for name, template in installed.items() if wish.kept_by(template)]
+    for wish in QOS_OPTIONS.values():
+        able = [name for name, template in installed.items() if wish.supported_by(template)]
         by = "all" if len(able) == len(installed) else ", ".join(able) or "none"
         table.add_row(marked(wish.name), ", ".join(wish.on), by, wish.meaning)
     screen().print(table)

@@ -77,11 +77,11 @@ class Reply(Effect, frozen=True):
     more: bool = False
 
 
-class Matching(Effect, frozen=True):
+class SubscribersChanged(Effect, frozen=True):
     """Whether anybody, anywhere, listens on a channel has changed."""
 
     channel: int
-    matching: bool
+    has_subscribers: bool
 
 
 class Room(Effect, frozen=True):

@@ -19,7 +19,7 @@ from gossamer.core.effect import (
     DeliverFeedback,
     Drop,
     Effect,
-    Matching,
+    SubscribersChanged,
     Note,
     Report,
     Room,
@@ -106,9 +106,9 @@ class Engine:
         running = (each for each in self._instances.values() if each not in self._services)
         return tuple(sorted(each.context.channel for each in running))
 
-    def matching(self, channel: str) -> bool:
+    def has_subscribers(self, channel: str) -> bool:
         """Whether somebody, as far as this node knows, listens."""
-        return self.instance(channel).matching
+        return self.instance(channel).has_subscribers
 
     def receipt(self, channel: str, number: int) -> Receipt:
         """The publisher's receipt for an event just accepted."""
@@ -155,7 +155,7 @@ class Engine:
 
     def publish(self, channel: str, payload: bytes, envelope: Envelope = NO_ENVELOPE) -> int:
         """Accept an event into the channel's open parcel; its number. It leaves with ``seal``."""
-        return self.instance(channel).sealer.add(payload, envelope.attributes, envelope.wishes)
+        return self.instance(channel).sealer.add(payload, envelope.attributes, envelope.qos)
 
     def seal(self, now: int, channel: str, complete: bool = False) -> list[Effect]:
         """Close the open parcel of a channel and let its template route it; or only those that are full."""
@@ -395,10 +395,10 @@ class Engine:
         self._compare(instance)
 
     def _compare(self, instance: Instance) -> None:
-        matching = instance.template.matching(instance.context)
-        if matching != instance.matching:
-            instance.matching = matching
-            self._effects.append(Matching(instance.context.id, matching))
+        has_subscribers = instance.template.has_subscribers(instance.context)
+        if has_subscribers != instance.has_subscribers:
+            instance.has_subscribers = has_subscribers
+            self._effects.append(SubscribersChanged(instance.context.id, has_subscribers))
         obstacle = instance.template.obstacle(instance.context)
         if obstacle != instance.obstacle:
             instance.obstacle = obstacle

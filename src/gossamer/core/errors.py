@@ -14,7 +14,7 @@
     │   ├── ChannelExists         the channel is there, but with another template or other settings
     │   ├── TooLarge              a payload, envelope or count is over its limit
     │   ├── BadEnvelope           an attribute or a wish has the wrong type or range
-    │   ├── WishRefused           the template of a channel cannot keep a wish; names templates that can
+    │   ├── UnsupportedQoS           the template of a channel cannot keep a wish; names templates that can
     │   ├── UnsupportedOperation  the template of a channel does not offer an operation
     │   ├── UnknownCodec          this program does not know how a payload was made, or is to be made
     │   ├── BadFilter             a filter's text cannot be read; names the place in it and says what fits
@@ -163,7 +163,7 @@ class BadEnvelope(LocalError):
         super().__init__(f"event's {field} is {value!r:.80}: {rule}")
 
 
-class WishRefused(LocalError):
+class UnsupportedQoS(LocalError):
     """The template of a channel cannot keep a wish."""
 
     def __init__(self, wish: str, template: str, able: Iterable[str]) -> None:
@@ -324,8 +324,8 @@ class Incomplete(RemoteError):
         super().__init__(f"{what} has {has} fragments, {needed} are needed: wait for more")
 
 
-class CannotConnect(RemoteError):
-    """Nobody usable answers at an address."""
+class CannotConnect(RemoteError, ConnectionError):
+    """No usable node answers at an address. It is also a ``ConnectionError``."""
 
     def __init__(self, address: str, reason: str) -> None:
         self.address, self.reason = address, reason
@@ -334,8 +334,8 @@ class CannotConnect(RemoteError):
         )
 
 
-class Refused(RemoteError):
-    """The other side answered, and said no."""
+class Refused(RemoteError, ConnectionError):
+    """The other side answered, and refused. It is also a ``ConnectionError``."""
 
     retry = False
 
@@ -397,8 +397,8 @@ class Lost(RemoteError):
         super().__init__(f"{self.count} events on {channel!r} are lost ({which}): publish them again")
 
 
-class NoAnswer(RemoteError):
-    """Nothing came back in time."""
+class NoAnswer(RemoteError, TimeoutError):
+    """Nothing came back in time. It is also a ``TimeoutError``."""
 
     def __init__(self, what: str, seconds: float) -> None:
         self.what, self.seconds = what, seconds

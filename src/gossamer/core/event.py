@@ -59,7 +59,7 @@ def travels(value: object) -> bool:
     return True
 
 
-class Wishes(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class QoS(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """How an event would like to be treated on its way. A wish that is not made costs no bytes.
 
     priority
@@ -102,29 +102,29 @@ class Wishes(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
         if type(self.codec) is not int or not 0 <= self.codec <= MAX_CODEC:
             raise BadEnvelope("wish 'codec'", self.codec, f"a whole number from 0 to {MAX_CODEC}")
 
-    def within(self, wider: Wishes) -> Wishes:
+    def within(self, wider: QoS) -> QoS:
         """These, and of a wider circle those that are not made here."""
-        if wider == NO_WISHES or self == wider:
+        if wider == NO_QOS or self == wider:
             return self
-        made = {name: value for name, value in _made(self).items() if value != getattr(NO_WISHES, name)}
-        return Wishes(**{**_made(wider), **made})
+        made = {name: value for name, value in _made(self).items() if value != getattr(NO_QOS, name)}
+        return QoS(**{**_made(wider), **made})
 
 
-NO_WISHES = Wishes()
+NO_QOS = QoS()
 _made = msgspec.structs.asdict
 
 
 class Envelope(msgspec.Struct, frozen=True):
-    """What may be read on the way: ``Envelope({"symbol": "ACME", "price": 10.5}, Wishes(expiry=2))``."""
+    """What may be read on the way: ``Envelope({"symbol": "ACME", "price": 10.5}, QoS(expiry=2))``."""
 
     attributes: Attributes = {}
-    wishes: Wishes = NO_WISHES
+    qos: QoS = NO_QOS
 
     def __post_init__(self) -> None:
         if not isinstance(self.attributes, dict):
             raise BadEnvelope("attributes", self.attributes, "a dict of names and values")
-        if not isinstance(self.wishes, Wishes):
-            raise BadEnvelope("wishes", self.wishes, "a Wishes object")
+        if not isinstance(self.qos, QoS):
+            raise BadEnvelope("wishes", self.qos, "a Wishes object")
         if self.attributes:
             check_attributes(self.attributes)
             # a copy: the event waits in the open parcel, and the caller may go on using the dict

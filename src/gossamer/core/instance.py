@@ -13,20 +13,20 @@ from gossamer.core.template import Template
 class Instance:
     """One channel at one node.
 
-    matching, obstacle
+    has_subscribers, obstacle
         What was last said about listeners, and about what publishers wait for.
     answers
         Feedback that has reached its target here: a network may repeat it.
     """
 
-    __slots__ = ("answers", "context", "matching", "obstacle", "sealer", "template")
+    __slots__ = ("answers", "context", "has_subscribers", "obstacle", "sealer", "template")
 
     def __init__(self, context: Context, template: Template[Any], sealer: Sealer) -> None:
         self.context = context
         self.template = template
         self.sealer = sealer
         sealer.admit = template.admit if template.content_based else None
-        self.matching = False
+        self.has_subscribers = False
         self.obstacle: str | None = None
         self.answers = Seen()
 

@@ -20,10 +20,10 @@ from gossamer.core.errors import GossamerError, ProtocolError
 from gossamer.core.event import (
     MAX_ATTRIBUTES,
     MAX_PAYLOAD,
-    NO_WISHES,
+    NO_QOS,
     Attributes,
     Envelope,
-    Wishes,
+    QoS,
     check_attributes,
 )
 from gossamer.core.names import MAX_NODE_NAME, nanoseconds
@@ -67,7 +67,7 @@ class Header(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     stamp: Stamp
     sent: Number
     split: Annotated[int, Meta(ge=0, le=MAX_BODY)]
-    wishes: Wishes | None = None
+    qos: QoS | None = None
     answers: Answer | None = None
 
 
@@ -149,24 +149,24 @@ class Parcel:
         return self.header.stamp
 
     @property
-    def wishes(self) -> Wishes:
-        return self.header.wishes or NO_WISHES
+    def qos(self) -> QoS:
+        return self.header.qos or NO_QOS
 
     @property
     def deadline(self) -> int | None:
         """The instant after which nobody wants it, on the clock of the node that asks."""
-        wishes = self.header.wishes
-        if wishes is None or wishes.expiry is None:
+        qos = self.header.qos
+        if qos is None or qos.expiry is None:
             return None
-        return self.header.sent + nanoseconds(wishes.expiry)
+        return self.header.sent + nanoseconds(qos.expiry)
 
     @property
     def earliest(self) -> int | None:
         """The instant before which no subscriber gets it, on the clock of the node that asks."""
-        wishes = self.header.wishes
-        if wishes is None or wishes.earliest is None:
+        qos = self.header.qos
+        if qos is None or qos.earliest is None:
             return None
-        return self.header.sent + nanoseconds(wishes.earliest)
+        return self.header.sent + nanoseconds(qos.earliest)
 
     @property
     def depends(self) -> tuple[Depend, ...]:
@@ -176,7 +176,7 @@ class Parcel:
     def depending_on(self, depends: tuple[Depend, ...]) -> Parcel:
         """The same parcel with dependencies, before it is sent."""
         header = self.header
-        fields = (header.channel, header.stamp, header.sent, header.split, header.wishes, header.answers)
+        fields = (header.channel, header.stamp, header.sent, header.split, header.qos, header.answers)
         return Parcel(DependentHeader(*fields, depends), self._body)
 
     @property
@@ -201,7 +201,7 @@ class Parcel:
             header.stamp,
             header.sent,
             split,
-            header.wishes,
+            header.qos,
             header.answers,
             self.depends,
         )
@@ -225,7 +225,7 @@ class Parcel:
     def relayed(self, relay: tuple[int, int], bound: Bound | None = None) -> Parcel:
         """The same parcel for the next hop."""
         header = self.header
-        fields = (header.channel, header.stamp, header.sent, header.split, header.wishes, header.answers)
+        fields = (header.channel, header.stamp, header.sent, header.split, header.qos, header.answers)
         return self._with(RelayedHeader(*fields, self.depends, relay, bound))
 
     def placed(self, place: int) -> Parcel:
@@ -234,11 +234,11 @@ class Parcel:
         other.place = place
         return other
 
-    def wishing(self, wishes: Wishes) -> Parcel:
+    def qos_rules(self, qos: QoS) -> Parcel:
         """The same parcel as one of its readers sees it, with other wishes."""
-        if wishes == self.wishes:
+        if qos == self.qos:
             return self
-        return self._with(msgspec.structs.replace(self.header, wishes=wishes))
+        return self._with(msgspec.structs.replace(self.header, qos=qos))
 
     def _with(self, header: Header) -> Parcel:
         other = Parcel(header, self._body)
@@ -321,7 +321,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     @property
     def envelope(self) -> Envelope:
         """Attributes and wishes."""
-        return Envelope(self.attributes, self.parcel.wishes)
+        return Envelope(self.attributes, self.parcel.qos)
 
 
 def _placed(found: list[Any], picks: Sequence[int], count: int, absent: Any) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gossamer.core.errors import BadEnvelope, TooLarge
-from gossamer.core.event import MAX_PAYLOAD, NO_ENVELOPE, NO_WISHES, Attributes, Envelope, Wishes
+from gossamer.core.event import MAX_PAYLOAD, NO_ENVELOPE, NO_QOS, Attributes, Envelope, QoS
 from gossamer.core.names import channel_id
 from gossamer.core.parcel import MAX_EVENTS, Answer, Header, Parcel, make_body
 from gossamer.core.receipt import Notary, Stamp
@@ -23,11 +23,11 @@ HEADER_ALLOWANCE = 400
 class _Open:
     """Events alike in their wishes."""
 
-    __slots__ = ("attributes", "first", "payloads", "wishes")
+    __slots__ = ("attributes", "first", "payloads", "qos")
 
-    def __init__(self, first: int, wishes: Wishes) -> None:
+    def __init__(self, first: int, qos: QoS) -> None:
         self.first = first
-        self.wishes = wishes
+        self.qos = qos
         self.payloads: list[bytes] = []
         self.attributes: list[Attributes | None] = []
 
@@ -80,7 +80,7 @@ class Sealer:
     def next_number(self) -> int:
         return self._next
 
-    def add(self, payload: bytes, attributes: Attributes | None = None, wishes: Wishes = NO_WISHES) -> int:
+    def add(self, payload: bytes, attributes: Attributes | None = None, qos: QoS = NO_QOS) -> int:
         """Accept an event; its number."""
         if len(payload) > MAX_PAYLOAD:
             raise TooLarge("payload", len(payload), MAX_PAYLOAD)
@@ -89,7 +89,7 @@ class Sealer:
         size = len(payload) + EVENT_OVERHEAD + (_size(attributes) if attributes else 1)
         group = self._open
         if group is not None and (
-            group.wishes != wishes
+            group.qos != qos
             or (self.admit is not None and (group.attributes or [None])[-1] != (attributes or None))
             or self._size + size > self.limit
         ):
@@ -97,7 +97,7 @@ class Sealer:
             group = None
         number = self._next
         if group is None:
-            group = self._open = _Open(number, wishes)
+            group = self._open = _Open(number, qos)
             self._size = HEADER_ALLOWANCE
         if attributes and not group.attributes:
             group.attributes.extend([None] * len(group.payloads))
@@ -111,14 +111,14 @@ class Sealer:
             self._close(group)
         return number
 
-    def add_run(self, payloads: Sequence[bytes], wishes: Wishes) -> tuple[int, int]:
+    def add_run(self, payloads: Sequence[bytes], qos: QoS) -> tuple[int, int]:
         """Accept events without attributes, as many of the first as one parcel takes; how many, and bytes.
 
         One step for all of them: it looks at no event by itself. None are taken where each has to be looked
         at, or the first does not fit; if not all are, the parcel is complete.
         """
         group = self._open
-        if self.admit is not None or (group is not None and (group.attributes or group.wishes != wishes)):
+        if self.admit is not None or (group is not None and (group.attributes or group.qos != qos)):
             return 0, 0
         room = self.limit - (self._size if group is not None else HEADER_ALLOWANCE)
         count = min(len(payloads), PARCEL_EVENTS - (len(group.payloads) if group is not None else 0))
@@ -132,7 +132,7 @@ class Sealer:
         if count <= 0:
             return 0, 0
         if group is None:
-            group = self._open = _Open(self._next, wishes)
+            group = self._open = _Open(self._next, qos)
             self._size = HEADER_ALLOWANCE
         group.payloads += some
         self._next += count
@@ -141,9 +141,9 @@ class Sealer:
             self._close(group)
         return count, size
 
-    def add_together(self, events: Sequence[tuple[bytes, Attributes, Wishes]]) -> range:
+    def add_together(self, events: Sequence[tuple[bytes, Attributes, QoS]]) -> range:
         """Accept events into one parcel of their own; their numbers."""
-        if any(wishes != events[0][2] for _, _, wishes in events):
+        if any(qos != events[0][2] for _, _, qos in events):
             raise BadEnvelope("transaction", f"{len(events)} events", "events alike in their wishes")
         size = HEADER_ALLOWANCE + sum(
             len(payload) + EVENT_OVERHEAD + (_size(attributes) if attributes else 1)
@@ -176,16 +176,16 @@ class Sealer:
             self._close(self._open)
         groups, self._closed = self._closed, []
         if groups:
-            groups[:0] = [_Open(groups[0].first, NO_WISHES)] * blanks
+            groups[:0] = [_Open(groups[0].first, NO_QOS)] * blanks
         return [self._parcel(group, address, now) for group in groups]
 
     def _parcel(self, group: _Open, address: str, now: int) -> Parcel:
         self._sequence += 1
         body, split = make_body(group.payloads, group.attributes)
         stamp = self._stamp(address, self._sequence, group.first, len(group.payloads))
-        wishes = None if group.wishes == NO_WISHES else group.wishes
-        parcel = Parcel(Header(self._channel, stamp, now, split, wishes), body)
-        if group.wishes.retain and self.retain is not None:
+        qos = None if group.qos == NO_QOS else group.qos
+        parcel = Parcel(Header(self._channel, stamp, now, split, qos), body)
+        if group.qos.retain and self.retain is not None:
             self.retain(parcel)
         return parcel
 
@@ -206,8 +206,8 @@ class Sealer:
         self._answers += 1
         body, split = make_body([payload], [envelope.attributes] if envelope.attributes else [])
         stamp = self._stamp(address, 0, self._answers, 1)
-        wishes = None if envelope.wishes == NO_WISHES else envelope.wishes
-        return Parcel(Header(self._channel, stamp, now, split, wishes, answers), body)
+        qos = None if envelope.qos == NO_QOS else envelope.qos
+        return Parcel(Header(self._channel, stamp, now, split, qos, answers), body)
 
 
 def _size(attributes: Attributes) -> int:

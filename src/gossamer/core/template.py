@@ -194,7 +194,7 @@ class Template(Generic[S]):
         """
         return ()
 
-    def matching(self, ctx: Context) -> bool:
+    def has_subscribers(self, ctx: Context) -> bool:
         """Whether somebody, as far as this node knows, listens."""
         return bool(ctx.subscribers)
 

@@ -34,7 +34,7 @@ class Outbox:
 
     def put(self, item: Item, size: int) -> None:
         """One more, whose frame takes so many bytes."""
-        priority = DEFAULT_PRIORITY if isinstance(item, Control) else item.wishes.priority
+        priority = DEFAULT_PRIORITY if isinstance(item, Control) else item.qos.priority
         self._lanes.setdefault(priority, deque()).append((item, size))
         self.bytes += size
 

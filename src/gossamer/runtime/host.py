@@ -20,7 +20,6 @@ from gossamer.core.effect import (
     Effect,
     History,
     Lost,
-    Matching,
     Missed,
     Read,
     Repair,
@@ -32,6 +31,7 @@ from gossamer.core.effect import (
     Stalled,
     Store,
     Stored,
+    SubscribersChanged,
     Trim,
     Wake,
 )
@@ -273,7 +273,7 @@ class Host:
                     runs.append((effect.first, effect.last))
                 del runs[:-MAX_LOST]
                 self.changed()
-            case Matching() | Room():
+            case SubscribersChanged() | Room():
                 self.changed()
 
     def _send(self, effect: Send, origin: Strand | None) -> None:

@@ -169,7 +169,7 @@ class Carrier:
 
     def _receive(self, host: Host, engine: Engine, sender: str, item: Item) -> None:
         effects = engine.receive(host.time(), sender, item)
-        if type(item) is Parcel and item.header.wishes is not None:
+        if type(item) is Parcel and item.header.qos is not None:
             for effect in effects:
                 if type(effect) is Drop and effect.reason == EXPIRED:
                     channel = self.channels[item.header.channel].name

@@ -112,7 +112,7 @@ class Direct(Template[DirectSettings]):
         else:
             super().on_feedback(ctx, parcel, sender)
 
-    def matching(self, ctx: Context) -> bool:
+    def has_subscribers(self, ctx: Context) -> bool:
         return bool(ctx.subscribers or self._whole or self._choosy)
 
     # what nodes want

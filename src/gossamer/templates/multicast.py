@@ -129,7 +129,7 @@ class Multicast(Template[S]):
 
     # who listens
 
-    def matching(self, ctx: Context) -> bool:
+    def has_subscribers(self, ctx: Context) -> bool:
         return self._listens(ctx) or self.group.listeners(ctx)
 
     def _listens(self, ctx: Context, but: str | None = None) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeVar
 from gossamer.core.context import BELOW, SERVER, TREE, ChannelSpec, Context, Dice
 from gossamer.core.control import Control, Message
 from gossamer.core.effect import Deliver, DeliverFeedback, Drop, Effect, Reply, Send, Wake
-from gossamer.core.event import NO_WISHES, Attributes, Criteria, Wishes
+from gossamer.core.event import NO_QOS, Attributes, Criteria, QoS
 from gossamer.core.names import Role, channel_id
 from gossamer.core.parcel import Answer, Header, Parcel, make_body
 from gossamer.core.receipt import Notary, Stamp
@@ -190,7 +190,7 @@ def parcel(
     payloads: Sequence[bytes] = (b"x",),
     *,
     attributes: Sequence[Attributes | None] = (),
-    wishes: Wishes = NO_WISHES,
+    qos: QoS = NO_QOS,
     channel: str = CHANNEL,
     incarnation: int = 1,
     sent: int = 0,
@@ -198,7 +198,7 @@ def parcel(
     """A parcel just as the source would seal it, proved by ``notary`` of the last node of its address."""
     body, split = make_body(payloads, attributes)
     stamp = _stamp(source, sequence, first, len(payloads), channel, incarnation)
-    return Parcel(Header(channel_id(channel), stamp, sent, split, _made(wishes)), body)
+    return Parcel(Header(channel_id(channel), stamp, sent, split, _made(qos)), body)
 
 
 def answer(
@@ -209,7 +209,7 @@ def answer(
     *,
     first: int = 1,
     attributes: Attributes | None = None,
-    wishes: Wishes = NO_WISHES,
+    qos: QoS = NO_QOS,
     channel: str = CHANNEL,
     incarnation: int = 1,
     sent: int = 0,
@@ -218,7 +218,7 @@ def answer(
     body, split = make_body([payload], [attributes] if attributes else [])
     stamp = _stamp(source, 0, first, 1, channel, incarnation)
     answers = Answer(to.stamp, to.stamp.first + index)
-    return Parcel(Header(channel_id(channel), stamp, sent, split, _made(wishes), answers), body)
+    return Parcel(Header(channel_id(channel), stamp, sent, split, _made(qos), answers), body)
 
 
 def _stamp(source: str, sequence: int, first: int, count: int, channel: str, incarnation: int) -> Stamp:
@@ -227,5 +227,5 @@ def _stamp(source: str, sequence: int, first: int, count: int, channel: str, inc
     return Stamp(source, incarnation, sequence, first, count, proof)
 
 
-def _made(wishes: Wishes) -> Wishes | None:
-    return None if wishes == NO_WISHES else wishes
+def _made(qos: QoS) -> QoS | None:
+    return None if qos == NO_QOS else qos

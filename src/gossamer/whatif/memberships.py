@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gossamer.announce.announcer import Station, StationSettings
+from gossamer.announce.announcer import AnnouncerSettings, Station
 from gossamer.announce.identity import Allotter, Thread
-from gossamer.announce.listener import Follower, FollowerSettings
+from gossamer.announce.listener import Follower, ListenerSettings
 from gossamer.announce.reliability import Erasure
 from gossamer.announce.sender import Pace, Sender
 from gossamer.core.errors import ConfigError
@@ -138,7 +138,7 @@ def _announcer(
 ) -> tuple[Announcing, dict[str, Thread]]:
     pace = Pace(join=setting.join + 0.1 if announced else 0.0, rate=1e8, backlog=2**32)
     sender = Sender(pace, Erasure(max(setting.loss, 1e-4), 0.9999))
-    station = Station(Allotter(bytes(12)), _MEETING, sender, StationSettings(refresh=setting.refresh))
+    station = Station(Allotter(bytes(12)), _MEETING, sender, AnnouncerSettings(refresh=setting.refresh))
     threads = {
         f"t{number}": station.thread(0, f"t{number}", f"data-{number if own else number % setting.groups}")
         for number in range(setting.threads)
@@ -153,7 +153,7 @@ def _announcer(
 def _listener(air: Air, setting: Setting, announced: bool, dice: SeededDice) -> _Listener:
     names = [f"t{number}" for number in range(setting.threads)]
     dice.shuffle(names)
-    made = _Listener(air, Follower(_MEETING, FollowerSettings(depth=1 if announced else 0)))
+    made = _Listener(air, Follower(_MEETING, ListenerSettings(depth=1 if announced else 0)))
     made.names = tuple(names[: setting.wants])
     made.want(*made.names)
     return made

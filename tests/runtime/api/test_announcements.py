@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gossamer
-from gossamer import Announcer, FollowerSettings, Indexer, Listener, Pace, Repetition, StationSettings
+from gossamer import Announcer, AnnouncerSettings, Indexer, Listener, ListenerSettings, Pace, Repetition
 from gossamer.announce.index_plan import Plan
 from gossamer.core.errors import BadAddress, Closed, ConfigError, Cyclic, NoAnswer
 from gossamer.runtime.net.ip_multicast import beside, path_mtu
@@ -17,8 +17,8 @@ from tests.runtime.parties import until
 
 PATIENCE = 30.0
 PACE = Pace(interval=0.02, join=0.1)
-SETTINGS = StationSettings(refresh=0.2)
-LISTENS = FollowerSettings(patience=PATIENCE)
+SETTINGS = AnnouncerSettings(refresh=0.2)
+LISTENS = ListenerSettings(patience=PATIENCE)
 
 
 @pytest.fixture

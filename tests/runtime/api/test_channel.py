@@ -8,25 +8,20 @@ from collections import Counter
 import msgspec
 import pytest
 
-from gossamer import (
-    BadEnvelope,
-    Closed,
-    Criteria,
-    Envelope,
-    ForgedReceipt,
-    Full,
-    Limits,
-    NoAnswer,
-    NotAdvertised,
-    ReceivedEvent,
-    TooLarge,
-    UnsupportedOperation,
-    Wishes,
-    connect,
-)
+from gossamer import Criteria, Envelope, Limits, QoS, ReceivedEvent, connect
 from gossamer.core.event import MAX_PAYLOAD
 from gossamer.core.operations import Advertise
 from gossamer.core.template import Template
+from gossamer.errors import (
+    BadEnvelope,
+    Closed,
+    ForgedReceipt,
+    Full,
+    NoAnswer,
+    NotAdvertised,
+    TooLarge,
+    UnsupportedOperation,
+)
 from tests.runtime.parties import (
     SOON,
     client,
@@ -53,7 +48,7 @@ async def test_a_channel_that_dispatches_by_advertisements_refuses_what_was_not_
             with pytest.raises(NotAdvertised):
                 await there.publish(b"", Envelope({"price": 11}))
             await there.advertise(Criteria(("price", "any", 0)))
-            await there.wait_matching(timeout=SOON)
+            await there.wait_for_subscribers(timeout=SOON)
             await there.publish(b"low", Envelope({"price": 9}))
             await there.publish(b"high", Envelope({"price": 11}))
             assert (await events.next(timeout=SOON)).payload == b"high"
@@ -106,7 +101,7 @@ async def test_several_subscribers_each_get_everything_in_order_with_consecutive
 
 
 async def test_envelopes_and_wishes_arrive_as_they_were_sent() -> None:
-    envelope = Envelope({"a": 1, "b": "text", "c": 2.5, "d": True, "e": b"raw"}, Wishes(7, 60.0))
+    envelope = Envelope({"a": 1, "b": "text", "c": 2.5, "d": True, "e": b"raw"}, QoS(7, 60.0))
     async with connect() as node:
         channel = await node.channel("news", "loop")
         async with channel.subscribe() as events:
@@ -185,9 +180,9 @@ async def test_events_with_other_wishes_go_into_another_parcel_and_stay_in_order
         channel = await node.channel("news", "loop")
         async with channel.subscribe() as events:
             for priority in (1, 1, 1, 8, 1):
-                await channel.publish(b"%d" % priority, Envelope(wishes=Wishes(priority)))
+                await channel.publish(b"%d" % priority, Envelope(qos=QoS(priority)))
             got = [await events.next(timeout=SOON) for _ in range(5)]
-    assert [event.envelope.wishes.priority for event in got] == [1, 1, 1, 8, 1]
+    assert [event.envelope.qos.priority for event in got] == [1, 1, 1, 8, 1]
     assert [event.parcel.stamp.sequence for event in got] == [1, 2, 2, 3, 4]
 
 
@@ -228,7 +223,7 @@ async def test_closing_a_node_sends_what_lingers() -> None:
         async with heard.subscribe() as events:
             async with client(middle, "writer") as writer:
                 channel = await writer.channel("news", "multicast", linger=3600)
-                await channel.wait_matching(SOON)
+                await channel.wait_for_subscribers(SOON)
                 await channel.publish(b"last words")
             assert await take(events, 1) == [b"last words"]
 
@@ -278,7 +273,7 @@ async def test_try_publish_says_full_while_the_link_has_no_room() -> None:
         heard = await middle.channel("news", "multicast")
         async with heard.subscribe(on_full="drop_newest"):
             channel = await writer.channel("news", "multicast")
-            await channel.wait_matching(SOON)
+            await channel.wait_for_subscribers(SOON)
             strand_of(middle, "writer").connection.pause()
             assert await stuff(channel, bytes(60_000)) > 0
             with pytest.raises(Full, match=r"link to .server.*limit 262144"):
@@ -375,7 +370,7 @@ async def test_after_closing_nothing_is_accepted() -> None:
     with pytest.raises(Closed):
         await node.channel("news")
     with pytest.raises(Closed):
-        await channel.wait_matching(1)
+        await channel.wait_for_subscribers(1)
     await node.close()
 
 
@@ -413,13 +408,13 @@ async def test_matching_follows_subscribers_on_other_nodes() -> None:
     async with server() as middle, client(middle, "writer") as writer, client(middle, "reader") as reader:
         channel = await writer.channel("news", "multicast")
         heard = await reader.channel("news")
-        assert not channel.matching()
+        assert not channel.has_subscribers()
         with pytest.raises(NoAnswer):
-            await channel.wait_matching(0.01)
+            await channel.wait_for_subscribers(0.01)
         async with heard.subscribe():
-            await channel.wait_matching(SOON)
-            assert channel.matching()
-        await host_of(writer).until(lambda: not channel.matching())
+            await channel.wait_for_subscribers(SOON)
+            assert channel.has_subscribers()
+        await host_of(writer).until(lambda: not channel.has_subscribers())
 
 
 async def test_after_draining_nothing_is_pending() -> None:
@@ -427,7 +422,7 @@ async def test_after_draining_nothing_is_pending() -> None:
         heard = await middle.channel("news", "multicast")
         async with heard.subscribe(on_full="drop_oldest") as events:
             channel = await writer.channel("news", "multicast")
-            await channel.wait_matching(SOON)
+            await channel.wait_for_subscribers(SOON)
             for _ in range(100):
                 await channel.publish(bytes(30_000))
             await channel.drain()
@@ -447,7 +442,7 @@ async def test_a_request_gets_the_answer_to_itself() -> None:
             await event.feedback(b"re: " + event.payload)  # type: ignore[attr-defined]
 
         async with heard.subscribe(callback=reply):
-            await channel.wait_matching(SOON)
+            await channel.wait_for_subscribers(SOON)
             answers = await asyncio.gather(*(channel.request(b"%d" % i, timeout=SOON) for i in range(20)))
     assert [answer.payload for answer in answers] == [b"re: %d" % i for i in range(20)]
     assert {answer.source for answer in answers} == {"oracle"}
@@ -472,7 +467,7 @@ async def test_feedback_reaches_exactly_the_source() -> None:
         to_a, to_b, to_reader = (channel.answers() for channel in channels)
         async with to_a, to_b, to_reader, channels[2].subscribe() as events:
             for channel, word in zip(channels, (b"from a", b"from b"), strict=False):
-                await channel.wait_matching(SOON)
+                await channel.wait_for_subscribers(SOON)
                 await channel.publish(word)
             for _ in range(2):
                 event = await events.next(timeout=SOON)
@@ -488,7 +483,7 @@ async def test_an_answer_can_be_answered_both_ways() -> None:
     async with server() as middle, client(middle, "a") as a, client(middle, "b") as b:
         ours, theirs = await a.channel("talk", "multicast"), await b.channel("talk", "multicast")
         async with theirs.subscribe() as events, ours.answers() as to_a, theirs.answers() as to_b:
-            await ours.wait_matching(SOON)
+            await ours.wait_for_subscribers(SOON)
             await ours.publish(b"knock knock")
             await (await events.next(timeout=SOON)).feedback(b"who is there?")
             await (await to_a.next(timeout=SOON)).feedback(b"gossamer")
@@ -607,7 +602,7 @@ async def test_a_receipt_of_another_node_is_refused() -> None:
     async with server() as middle, client(middle, "writer") as writer, client(middle, "reader") as reader:
         channel, heard = await writer.channel("news", "multicast"), await reader.channel("news", "multicast")
         async with heard.subscribe() as events:
-            await channel.wait_matching(SOON)
+            await channel.wait_for_subscribers(SOON)
             await channel.publish(b"x")
             receipt = (await events.next(timeout=SOON)).receipt
             with pytest.raises(ForgedReceipt):
@@ -620,7 +615,7 @@ async def test_a_queue_smaller_than_connections_tell_about_never_counts_as_stall
         heard = await middle.channel("news", "multicast")
         async with heard.subscribe() as events:
             channel = await writer.channel("news", "multicast")
-            await channel.wait_matching(SOON)
+            await channel.wait_for_subscribers(SOON)
             for i in range(30):
                 await channel.publish(b"%02d" % i + bytes(100_000))
             assert [payload[:2] for payload in await take(events, 30)] == [b"%02d" % i for i in range(30)]
@@ -652,3 +647,22 @@ async def test_a_channel_refuses_an_operation_that_its_template_does_not_declare
         await dispatch.call(advertise)
         with pytest.raises(UnsupportedOperation, match="no operation Advertise; it offers none"):
             await loop.call(advertise)
+
+
+async def test_attributes_and_quality_of_service_may_be_given_by_name() -> None:
+    async with connect(name="n") as node:
+        news = await node.channel("a", "loop")
+        async with news.subscribe() as events:
+            await news.publish(b"1", attributes={"kind": "x"}, priority=7, expiry=5.0)
+            await news.publish(
+                b"2", Envelope({"kind": "x"}, QoS(priority=3)), attributes={"size": 2}, expiry=5.0
+            )
+            stream = aiter(events)
+            first, second = await anext(stream), await anext(stream)
+        assert (first.attributes, first.parcel.qos) == ({"kind": "x"}, QoS(priority=7, expiry=5.0))
+        assert second.attributes == {"kind": "x", "size": 2}
+        assert second.parcel.qos == QoS(priority=3, expiry=5.0)
+        with pytest.raises(TypeError, match="prioriti"):
+            await news.publish(b"", prioriti=3)  # type: ignore[call-arg]
+        with pytest.raises(BadEnvelope, match="attributes"):
+            await news.publish(b"", attributes=[1])  # type: ignore[arg-type]

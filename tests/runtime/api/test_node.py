@@ -9,21 +9,18 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from gossamer import (
+from gossamer import Limits, NodeConfig, Role, connect
+from gossamer.errors import (
     AddressInUse,
     BadAddress,
     BadName,
     CannotConnect,
     ChannelExists,
     ConfigError,
-    Limits,
-    NodeConfig,
     NotATree,
     Refused,
-    Role,
     UnknownChannel,
     UnknownTemplate,
-    connect,
 )
 from gossamer.runtime.api.node import Node
 from gossamer.runtime.config import ChannelConfig
@@ -84,7 +81,7 @@ async def test_two_nodes_that_clone_one_name_at_once_agree() -> None:
     async with server("one") as one, server("two", one.addresses[0]) as two:
         made = await asyncio.gather(*(node.channel("news", "multicast") for node in (one, two)))
         async with made[0].subscribe() as events:
-            await made[1].wait_matching(SOON)
+            await made[1].wait_for_subscribers(SOON)
             await made[1].publish(b"same")
             assert await take(events, 1) == [b"same"]
         async with asyncio.timeout(SOON):
@@ -270,11 +267,11 @@ async def test_a_secondary_server_carries_events_both_ways() -> None:
     ):
         ours, theirs = await below.channel("news", "multicast"), await main.channel("news", "multicast")
         async with ours.subscribe() as down:
-            await theirs.wait_matching(SOON)
+            await theirs.wait_for_subscribers(SOON)
             await theirs.publish(b"down")
             assert await take(down, 1) == [b"down"]
         async with theirs.subscribe() as up:
-            await ours.wait_matching(SOON)
+            await ours.wait_for_subscribers(SOON)
             await ours.publish(b"up")
             event = await up.next(timeout=SOON)
             assert event.payload == b"up"
@@ -294,7 +291,7 @@ async def test_two_servers_carry_events_and_answers_between_their_clients() -> N
     ):
         at_a, at_b = await a.channel("talk", "multicast"), await b.channel("talk", "multicast")
         async with at_b.subscribe() as events, at_a.answers() as answers, at_b.answers() as others:
-            await at_a.wait_matching(SOON)
+            await at_a.wait_for_subscribers(SOON)
             await at_a.publish(b"from a")
             event = await events.next(timeout=SOON)
             assert (event.payload, event.source) == (b"from a", "a")
@@ -314,13 +311,13 @@ async def test_two_servers_that_connect_to_each_other_keep_one_link() -> None:
     ):
         ours, theirs = await a.channel("news", "multicast"), await b.channel("news", "multicast")
         async with theirs.subscribe() as events:
-            await ours.wait_matching(SOON)
+            await ours.wait_for_subscribers(SOON)
             await linked(b, "a")
             link = link_of(b, "a")
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.5):
                     await link.gone.wait()
-            await ours.wait_matching(SOON)
+            await ours.wait_for_subscribers(SOON)
             await ours.publish(b"once")
             assert await take(events, 1) == [b"once"]
         assert (a.peers, b.peers) == (["b"], ["a"])
@@ -336,7 +333,7 @@ async def test_a_static_tree_keeps_events_off_the_other_links() -> None:
         assert c.peers == ["a", "b"]
         channels = [await node.channel("news", "multicast") for node in (a, b, c)]
         async with channels[2].subscribe() as events, channels[1].subscribe() as between:
-            await channels[0].wait_matching(SOON)
+            await channels[0].wait_for_subscribers(SOON)
             await reach(channels[0], events, between)
             await channels[0].publish_many([b"%d" % i for i in range(10)])
             assert await take(events, 10) == [b"%d" % i for i in range(10)]
@@ -378,7 +375,7 @@ async def test_a_client_finds_its_restarted_server_and_its_subscription_works_ag
     await linked(reader)
     async with connect(listen=address, name="server") as second:
         channel = await second.channel("news", "multicast")
-        await channel.wait_matching(SOON)
+        await channel.wait_for_subscribers(SOON)
         await channel.publish(b"again")
         assert await take(events, 1) == [b"again"]
         await reader.close()
@@ -412,7 +409,7 @@ async def test_a_client_with_two_addresses_moves_on_when_its_server_dies() -> No
             await one.close()
             await linked(reader, "two")
             channel = await two.channel("news", "multicast")
-            await channel.wait_matching(SOON)
+            await channel.wait_for_subscribers(SOON)
             await channel.publish(b"moved")
             assert await take(events, 1) == [b"moved"]
 
@@ -497,7 +494,7 @@ async def test_a_node_that_was_used_and_closed_leaves_no_task_behind() -> None:
     async with server() as middle, client(middle, "a") as a, client(middle, "b") as b:
         ours, theirs = await a.channel("news", "multicast"), await b.channel("news", "multicast")
         async with theirs.subscribe() as events:
-            await ours.wait_matching(SOON)
+            await ours.wait_for_subscribers(SOON)
             async with ours.subscribe(callback=lambda event: None):
                 await ours.publish(b"x")
                 assert await take(events, 1) == [b"x"]

@@ -10,19 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gossamer import (
-    Altered,
-    BadPackage,
-    ConfigError,
-    Node,
-    NodeConfig,
-    Refused,
-    Role,
-    UnknownTemplate,
-    Unsigned,
-    Untrusted,
-    connect,
-)
+from gossamer import Node, NodeConfig, Role, connect
+from gossamer.errors import Altered, BadPackage, ConfigError, Refused, UnknownTemplate, Unsigned, Untrusted
 from gossamer.overlay.directory.pending_templates import TEMPLATE_FILES, TEMPLATES
 from gossamer.runtime.api.packages import PIECE
 from gossamer.runtime.config import TrustConfig

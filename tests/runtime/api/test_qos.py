@@ -17,28 +17,26 @@ from gossamer import (
     Envelope,
     Limits,
     Node,
+    QoS,
     Redelivery,
     Role,
     Subscription,
-    TooLarge,
-    UnknownCodec,
-    Wishes,
-    WishRefused,
     catalog,
     connect,
 )
 from gossamer.core.parcel import Parcel
+from gossamer.core.qos import QOS_OPTIONS
 from gossamer.core.receipt import Notary
 from gossamer.core.sealer import Sealer
 from gossamer.core.template import Template
-from gossamer.core.wishes import WISHES
+from gossamer.errors import TooLarge, UnknownCodec, UnsupportedQoS
 from gossamer.runtime.net.connection import Strand
 from tests.runtime.parties import SOON, client, link_of, server, strand_of, take, turns, until
 
 TEMPLATES = sorted(catalog.templates())
 COUNCIL = {"heartbeat": 0.05, "patience": 0.5, "repair": 0.05, "ack": 0.05}
 SETTINGS = {"total-order": COUNCIL, "persistent": COUNCIL}
-LOW, HIGH = Envelope(wishes=Wishes(priority=1)), Envelope(wishes=Wishes(priority=7))
+LOW, HIGH = Envelope(qos=QoS(priority=1)), Envelope(qos=QoS(priority=7))
 
 
 class Try:
@@ -105,10 +103,10 @@ class Try:
         return payload
 
     async def expiry(self) -> None:
-        channel = await self.channel(wishes=Wishes(expiry=0.001))
+        channel = await self.channel(qos=QoS(expiry=0.001))
         async with channel.subscribe() as events:
             await channel.publish(b"short")
-            await channel.publish(b"long", Envelope(wishes=Wishes(expiry=1000.0)))
+            await channel.publish(b"long", Envelope(qos=QoS(expiry=1000.0)))
             channel.flush()
             await asyncio.sleep(0.005)
             assert await take(events, 1) == [b"long"]
@@ -116,17 +114,17 @@ class Try:
     async def earliest(self) -> None:
         channel = await self.channel()
         async with channel.subscribe() as events:
-            await channel.publish(b"later", Envelope(wishes=Wishes(earliest=0.02)))
+            await channel.publish(b"later", Envelope(qos=QoS(earliest=0.02)))
             await channel.publish(b"now")
             assert await take(events, 2) == [b"now", b"later"]
 
     async def essential(self) -> None:
-        channel = await self.channel(wishes=Wishes(essential=True))
+        channel = await self.channel(qos=QoS(essential=True))
         async with channel.subscribe() as events:
             await channel.publish(b"must")
-            await channel.publish(b"may", Envelope(wishes=Wishes(essential=False)))
+            await channel.publish(b"may", Envelope(qos=QoS(essential=False)))
             got = [await events.next(SOON) for _ in range(2)]
-            assert [each.parcel.wishes.essential for each in got] == [True, False]
+            assert [each.parcel.qos.essential for each in got] == [True, False]
 
     async def transaction(self) -> None:
         channel = await self.channel()
@@ -148,12 +146,12 @@ class Try:
         """In which order three events are taken that wait together."""
         channel = await self.channel()
         async with channel.subscribe(**terms) as events:  # type: ignore[arg-type]
-            for name, wishes in (
-                (b"a", Wishes(priority=1, expiry=300)),
-                (b"b", Wishes(priority=7, expiry=200)),
-                (b"c", Wishes(priority=4, expiry=100)),
+            for name, qos in (
+                (b"a", QoS(priority=1, expiry=300)),
+                (b"b", QoS(priority=7, expiry=200)),
+                (b"c", QoS(priority=4, expiry=100)),
             ):
-                await channel.publish(name, Envelope({"name": name.decode()}, wishes))
+                await channel.publish(name, Envelope({"name": name.decode()}, qos))
             await self.settled(channel, events, 3)
             return await take(events, 3)
 
@@ -217,7 +215,7 @@ class Try:
             assert failed == 2
 
     async def mapping(self) -> None:
-        mine = [(Criteria(name="a"), Wishes(expiry=0.001))]
+        mine = [(Criteria(name="a"), QoS(expiry=0.001))]
         channel = await self.channel()
         async with channel.subscribe(mapping=mine) as events:
             for name in ("a", "b"):
@@ -227,14 +225,14 @@ class Try:
             assert await take(events, 1) == [b"b"]
 
     async def report(self) -> None:
-        channel = await self.channel(wishes=Wishes(report=True))
+        channel = await self.channel(qos=QoS(report=True))
         async with channel.subscribe(max_pending=1, on_full="drop_newest"):
             await channel.publish_many([b"1", b"2", b"3"])
             channel.flush()
             await until(lambda: channel.drops() == {"subscription full": 2})
 
     async def retain(self) -> None:
-        channel = await self.channel(wishes=Wishes(retain=True))
+        channel = await self.channel(qos=QoS(retain=True))
         await channel.publish_many([b"1", b"2"])
         channel.flush()
         while (last := await channel.last()) is None or last.number < 2:
@@ -271,18 +269,18 @@ class Try:
         channel = await self.channel()
         receipt = await channel.publish(b"before")
         await channel.acknowledged(receipt, SOON)
-        async with channel.subscribe(from_place=0) as events:
+        async with channel.subscribe(from_offset=0) as events:
             assert await take(events, 1) == [b"before"]
 
 
 REFUSED: dict[str, Callable[[Try], Awaitable[object]]] = {
     "reliability=at-least-once": lambda each: each.channel(reliability="at-least-once"),
     "reliability=exactly-once": lambda each: each.channel(reliability="exactly-once"),
-    "earliest": lambda each: each.channel(wishes=Wishes(earliest=1)),
+    "earliest": lambda each: each.channel(qos=QoS(earliest=1)),
     "order=priority": lambda each: each.subscribe(order="priority"),
     "order=deadline": lambda each: each.subscribe(order="deadline"),
     "durable": lambda each: each.subscribe(durable="mine"),
-    "history": lambda each: each.subscribe(from_place=0),
+    "history": lambda each: each.subscribe(from_offset=0),
     "transaction": Try.transaction,
 }
 
@@ -290,11 +288,11 @@ REFUSED: dict[str, Callable[[Try], Awaitable[object]]] = {
 async def tried(node: Node, template: str, wish: str) -> None:
     """Kept or refused, whichever it has to be."""
     one = Try(node, template, wish)
-    if WISHES[wish].kept_by(catalog.templates()[template]):
+    if QOS_OPTIONS[wish].supported_by(catalog.templates()[template]):
         async with asyncio.timeout(SOON):
             await one.run()
     else:
-        with pytest.raises(WishRefused) as refused:
+        with pytest.raises(UnsupportedQoS) as refused:
             await REFUSED[wish](one)
         assert refused.value.able
 
@@ -303,19 +301,19 @@ async def tried(node: Node, template: str, wish: str) -> None:
 async def test_every_wish_is_kept_or_refused(template: str, tmp_path: Path) -> None:
     async with connect(name="n1", state=tmp_path) as node:
         found = await asyncio.gather(
-            *(tried(node, template, wish) for wish in WISHES), return_exceptions=True
+            *(tried(node, template, wish) for wish in QOS_OPTIONS), return_exceptions=True
         )
-    wrong = [f"{wish}: {error!r}" for wish, error in zip(WISHES, found, strict=True) if error]
+    wrong = [f"{wish}: {error!r}" for wish, error in zip(QOS_OPTIONS, found, strict=True) if error]
     assert not wrong
 
 
 async def test_an_event_may_wish_what_its_channel_does_not() -> None:
     async with connect() as node:
         channel = await node.channel("orders", "reliable")
-        with pytest.raises(WishRefused, match=r"earliest.*multicast"):
-            await channel.publish(b"", Envelope(wishes=Wishes(earliest=1)))
-        with pytest.raises(WishRefused, match="earliest"):
-            channel.subscribe(mapping=[(Criteria(), Wishes(earliest=1))])
+        with pytest.raises(UnsupportedQoS, match=r"earliest.*multicast"):
+            await channel.publish(b"", Envelope(qos=QoS(earliest=1)))
+        with pytest.raises(UnsupportedQoS, match="earliest"):
+            channel.subscribe(mapping=[(Criteria(), QoS(earliest=1))])
 
 
 async def test_values_travel_by_the_codec_of_their_channel_and_bytes_without() -> None:
@@ -358,7 +356,7 @@ async def test_one_that_matters_overtakes_a_hundred_thousand_at_every_hop(hop: s
     ):
         channel = await publisher.channel("news", "multicast")
         async with (await reader.channel("news")).subscribe(max_pending=200_000) as events:
-            await channel.wait_matching(SOON)
+            await channel.wait_for_subscribers(SOON)
             waits, stops = (publisher, middle) if hop == "publisher" else (middle, reader)
             strand = strand_of(waits, stops.name)
             halted = strand_of(stops, waits.name)
@@ -398,7 +396,7 @@ async def test_what_waits_on_a_connection_that_breaks_takes_another() -> None:
     ):
         channel = await a.channel("news", "multicast")
         async with (await b.channel("news")).subscribe() as events:
-            await channel.wait_matching(SOON)
+            await channel.wait_for_subscribers(SOON)
             await until(lambda: len(link_of(a, "b").strands) == 2)
             by = next(each for each in link_of(a, "b").strands if each.transport == "tcp")
             sealer = Sealer("news", 1, Notary(b"x"))

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer import BadName, Closed, NoAnswer, Node, Role, StorageError, TooLarge, UnknownKey, connect
+from gossamer import Node, Role, connect
+from gossamer.errors import BadName, Closed, NoAnswer, StorageError, TooLarge, UnknownKey
 from gossamer.overlay.registry.items import ITEMS_AT_ONCE, MAX_VALUE
 from tests.runtime.parties import ANY_PORT, SOON, client, host_of, linked, server, turns
 

@@ -8,21 +8,11 @@ from typing import Literal
 
 import pytest
 
-from gossamer import (
-    Closed,
-    Envelope,
-    Full,
-    Limits,
-    NoAnswer,
-    Node,
-    ReceivedEvent,
-    Subscription,
-    Wishes,
-    connect,
-)
+from gossamer import Envelope, Limits, Node, QoS, ReceivedEvent, Subscription, connect
 from gossamer.core.context import UNREAD
 from gossamer.core.effect import Missed
 from gossamer.core.names import channel_id
+from gossamer.errors import Closed, Full, NoAnswer
 from tests.runtime.parties import SOON, client, host_of, link_of, reach, rest, server, stuff, take, turns
 
 Dropping = Literal["drop_oldest", "drop_newest", "drop_priority"]
@@ -35,7 +25,7 @@ def word(number: int) -> bytes:
 async def publish(node: Node, numbers: range, priority: int = 4) -> None:
     """One parcel with these events."""
     channel = await node.channel("news", "loop")
-    await channel.publish_many(map(word, numbers), Envelope(wishes=Wishes(priority)))
+    await channel.publish_many(map(word, numbers), Envelope(qos=QoS(priority)))
     channel.flush()
 
 
@@ -98,7 +88,7 @@ async def test_disconnect_delivers_what_fits_and_then_says_full() -> None:
         async with channel.subscribe(max_pending=4, on_full="disconnect") as events:
             await publish(node, range(3))
             await publish(node, range(3, 6))
-            assert not channel.matching()
+            assert not channel.has_subscribers()
             await publish(node, range(6, 9))
             assert await take(events, 4) == [word(i) for i in range(4)]
             assert (events.delivered, events.dropped) == (4, 2)
@@ -344,7 +334,7 @@ async def test_a_callback_may_close_its_own_subscription() -> None:
         async with channel.subscribe(callback=once) as events:
             await publish(node, range(1))
             await closed.wait()
-            assert not channel.matching()
+            assert not channel.has_subscribers()
 
 
 async def test_a_slow_callback_with_block_makes_the_publisher_wait() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer import BadEnvelope, ConfigError, Envelope, Redelivery, Role, WishRefused, catalog, connect
+from gossamer import Envelope, Redelivery, Role, catalog, connect
+from gossamer.errors import BadEnvelope, ConfigError, UnsupportedQoS
 from tests.runtime.parties import SOON, take, turns
 
 QUICK = {"heartbeat": 0.05, "patience": 0.5, "repair": 0.05, "ack": 0.05}
@@ -141,5 +142,5 @@ async def test_what_cannot_be_is_refused() -> None:
 async def test_where_nothing_is_acknowledged_waiting_for_it_is_refused_at_once(template: str) -> None:
     async with connect(role=Role.PEER if template == "multiring" else None) as node:
         channel = await node.channel("news", template)
-        with pytest.raises(WishRefused, match=r"acknowledged; these can: .*reliable"):
+        with pytest.raises(UnsupportedQoS, match=r"acknowledged; these can: .*reliable"):
             await channel.acknowledged(await channel.publish(b"x") if template != "multiring" else 1)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer import Envelope, Node, Role, Wishes, catalog, connect
+from gossamer import Envelope, Node, QoS, Role, catalog, connect
 from tests.runtime.api.test_qos import SETTINGS
 from tests.runtime.parties import ANY_PORT, SOON, client, host_of, reach, server, take, until
 
 APART = {"loop", "multiring"}
 """One has no elsewhere; the other's rings take their time to form, and the simulator shows their feedback."""
-REPORTED = Envelope(wishes=Wishes(report=True))
+REPORTED = Envelope(qos=QoS(report=True))
 
 
 async def test_what_is_given_up_on_the_publishers_own_node_is_counted_without_asking() -> None:
@@ -39,7 +39,7 @@ async def told(template: str, source: Node, sink: Node) -> None:
         (await sink.channel("news")).subscribe(max_pending=2, on_full="drop_oldest") as events,
         channel.answers() as answers,
     ):
-        await channel.wait_matching(SOON)
+        await channel.wait_for_subscribers(SOON)
         await channel.publish_many([b"first", b"second", b"third"])
         assert await take(events, 2) == [b"second", b"third"]
         assert channel.drops() == {}, "nobody asked"
@@ -57,7 +57,7 @@ async def test_what_expires_on_the_way_is_told_and_what_comes_twice_is_not() -> 
         async with (await b.channel("news")).subscribe() as events:
             await reach(channel, events)
             host_of(b)._epoch += 10**10  # late: links have not noticed that the clock was put forward
-            await channel.publish(b"", Envelope(wishes=Wishes(report=True, expiry=5)))
+            await channel.publish(b"", Envelope(qos=QoS(report=True, expiry=5)))
             await host_of(a).until(lambda: channel.drops() == {"expired": 1})
 
 
@@ -65,7 +65,7 @@ async def test_a_report_that_makes_no_sense_is_contained() -> None:
     async with server("middle") as middle, client(middle, "a") as a:
         channel = await middle.channel("news", "direct")
         async with (await a.channel("news")).subscribe() as events, channel.answers() as answers:
-            await channel.wait_matching(SOON)
+            await channel.wait_for_subscribers(SOON)
             await channel.publish(b"1")
             event = await events.next(SOON)
             await event.feedback(b"nonsense", Envelope({"gossamer.drops": True}))

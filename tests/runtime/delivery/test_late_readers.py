@@ -19,7 +19,7 @@ async def test_each_new_reader_gets_what_is_published_after_it_came(template: st
                 heard = await reader.channel("news", template=template)
                 news = await writer.channel("news", template=template)
                 async with heard.subscribe() as stream, asyncio.timeout(30):
-                    await news.wait_matching(30)
+                    await news.wait_for_subscribers(30)
                     said = [b"%d of %d" % (number, time) for number in range(3)]
                     for each in said:
                         await news.publish(each)

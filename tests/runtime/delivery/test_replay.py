@@ -13,11 +13,12 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
-from gossamer import BadEnvelope, Channel, ConfigError, NoAnswer, Node, Role, WishRefused, connect
+from gossamer import Channel, Node, Role, connect
 from gossamer.core.effect import Append, Read, Retain, Trim
 from gossamer.core.errors import StorageError
 from gossamer.core.names import nanoseconds
 from gossamer.core.wire import encode
+from gossamer.errors import BadEnvelope, ConfigError, NoAnswer, UnsupportedQoS
 from gossamer.runtime.storage import Storage
 from gossamer.storage.archive import Archive
 from gossamer.storage.log import Log
@@ -61,10 +62,10 @@ async def test_a_client_that_comes_late_gets_the_history_and_goes_on_live(tmp_pa
         await fill(ours, 150, 200)
         async with client(nodes[2], "late") as late:
             theirs = await late.channel("log")
-            async with theirs.subscribe(from_place=0) as events:
+            async with theirs.subscribe(from_offset=0) as events:
                 await fill(ours, 200, 220)
                 assert await take(events, 220) == numbers(0, 220)
-            async with theirs.subscribe(from_place=170) as events:
+            async with theirs.subscribe(from_offset=170) as events:
                 assert await take(events, 50) == numbers(170, 220)
             moment = datetime.fromtimestamp(between, UTC)
             async with theirs.subscribe(from_time=moment) as events:
@@ -75,7 +76,7 @@ async def test_a_slow_subscriber_is_not_flooded_with_history(tmp_path: Path) -> 
     async with backbone(tmp_path, 1) as (node,):
         channel = await node.channel("log", template="persistent", settings={**QUICK, "seats": 1})
         await fill(channel, 0, 400)
-        async with channel.subscribe(from_place=0, max_pending=10) as events:
+        async with channel.subscribe(from_offset=0, max_pending=10) as events:
             await until(lambda: events.pending >= 10)
             await turns(200)
             assert events.pending <= 2 * 64
@@ -85,8 +86,8 @@ async def test_a_slow_subscriber_is_not_flooded_with_history(tmp_path: Path) -> 
 async def test_history_of_a_template_that_keeps_none_is_refused() -> None:
     async with connect() as node:
         channel = await node.channel("news", template="reliable")
-        with pytest.raises(WishRefused, match="persistent"):
-            channel.subscribe(from_place=0)
+        with pytest.raises(UnsupportedQoS, match="persistent"):
+            channel.subscribe(from_offset=0)
 
 
 @pytest.mark.parametrize("wish", [{"from_place": -1}, {"from_time": -1.0}, {"from_time": 1e12}])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer import Criteria, Envelope, TooLarge, Wishes, catalog, connect
+from gossamer import Criteria, Envelope, QoS, catalog, connect
+from gossamer.errors import TooLarge
 from gossamer.runtime.delivery.retained import MAX_RETAINED
 from tests.runtime.api.test_qos import SETTINGS
 from tests.runtime.parties import SOON, client, server, take, turns
 
-KEPT = Envelope({"colour": "red"}, Wishes(retain=True))
+KEPT = Envelope({"colour": "red"}, QoS(retain=True))
 
 
 @pytest.mark.parametrize("template", sorted(catalog.templates()))
@@ -83,10 +84,10 @@ async def test_the_last_value_does_not_come_behind_a_newer_one() -> None:
 
 async def test_what_has_expired_is_no_value_and_what_is_too_large_is_refused() -> None:
     async with connect() as node:
-        channel = await node.channel("news", "loop", wishes=Wishes(retain=True))
+        channel = await node.channel("news", "loop", qos=QoS(retain=True))
         await channel.publish(b"1")
         await channel.drain()
-        await channel.publish(b"2", Envelope(wishes=Wishes(expiry=0.001)))
+        await channel.publish(b"2", Envelope(qos=QoS(expiry=0.001)))
         channel.flush()
         while await channel.last() is not None:
             await turns()

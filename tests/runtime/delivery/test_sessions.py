@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer import Closed, Damaged, NoAnswer, Node, Role, StorageError, WishRefused, connect
+from gossamer import Node, Role, connect
+from gossamer.errors import Closed, Damaged, NoAnswer, StorageError, UnsupportedQoS
 from tests.runtime.damages import PLAIN, segments
 from tests.runtime.parties import ANY_PORT, SOON, client, host_of, linked, reach, server, take, turns, until
 
@@ -132,7 +133,7 @@ async def test_what_is_not_acknowledged_comes_again() -> None:
 
 async def test_where_nobody_keeps_it_a_durable_subscription_is_refused() -> None:
     async with server("b1") as node:
-        with pytest.raises(WishRefused, match="dispatch"):
+        with pytest.raises(UnsupportedQoS, match="dispatch"):
             (await node.channel("plain", "multicast")).subscribe(durable="ann")
 
 
@@ -190,7 +191,7 @@ async def test_a_subscriber_is_told_a_gap_when_its_dispatcher_begins_anew(heard:
             client(first, "phone") as phone,
             (await phone.channel("news")).subscribe(durable="ann", ack="explicit") as events,
         ):
-            await news.wait_matching(SOON)
+            await news.wait_for_subscribers(SOON)
             await until(lambda: host_of(phone).kept("kept/news/ann") is not None)
             if heard:
                 await reach(news, events)

@@ -80,12 +80,12 @@ async def test_a_name_that_is_advertised_reaches_others() -> None:
 def test_an_address_that_nobody_could_use_is_not_advertised(
     address: str, reason: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(gossamer.ConfigError, match=reason) as told:
+    with pytest.raises(gossamer.errors.ConfigError, match=reason) as told:
         gossamer.connect(listen="tcp://127.0.0.1:0", advertise=address)
     assert told.value.key == "advertise"
     file = tmp_path / "node.toml"
     file.write_text(f'name = "a"\nadvertise = ["tcp://fine:1", "{address}"]\n')
-    with pytest.raises(gossamer.ConfigError, match=reason) as told:
+    with pytest.raises(gossamer.errors.ConfigError, match=reason) as told:
         load(file)
     assert (told.value.key, told.value.line) == ("advertise", 2)
 
@@ -108,7 +108,7 @@ async def test_two_nodes_reach_each_other_by_the_name_of_a_host() -> None:
         heard = await named.channel("news", "direct")
         async with heard.subscribe() as events:
             channel = await third.channel("news")
-            await channel.wait_matching(10)
+            await channel.wait_for_subscribers(10)
             await channel.publish(b"by name")
             assert (await events.next(timeout=10)).payload == b"by name"
         host = third._host

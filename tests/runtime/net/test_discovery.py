@@ -33,7 +33,7 @@ async def heard(publisher: gossamer.Channel, subscription: gossamer.Subscription
             await publisher.publish(b"hello")
             try:
                 return await subscription.next(timeout=0.5)
-            except gossamer.NoAnswer:
+            except gossamer.errors.NoAnswer:
                 continue
 
 

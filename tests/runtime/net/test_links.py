@@ -12,22 +12,11 @@ from typing import Any
 
 import pytest
 
-from gossamer import (
-    Binding,
-    Channel,
-    ConfigError,
-    Envelope,
-    Limits,
-    Node,
-    NodeConfig,
-    Role,
-    Subscription,
-    Wishes,
-    connect,
-)
+from gossamer import Binding, Channel, Envelope, Limits, Node, NodeConfig, QoS, Role, Subscription, connect
 from gossamer.core.context import CONTACTS
 from gossamer.core.control import Control
 from gossamer.core.names import channel_id
+from gossamer.errors import ConfigError
 from gossamer.links.selector import Wish
 from gossamer.runtime.config import load
 from gossamer.runtime.net.connection import Strand
@@ -195,7 +184,7 @@ async def test_an_answer_takes_the_connection_that_the_event_came_on(name: str, 
             count += strand.sent - before
             assert (await answers.next(SOON)).answers == event.number
         assert count >= 20
-        urgent = Envelope(wishes=Wishes(essential=True))
+        urgent = Envelope(qos=QoS(essential=True))
         tcp = strand_of(b, "a", "tcp")
         before = tcp.sent
         await event.feedback(b"has to arrive", urgent)
@@ -208,7 +197,7 @@ async def test_an_events_own_wish_wins_over_the_binding_of_its_channel() -> None
         tcp = strand_of(a, "b", "tcp")
         for essential, by_tcp in ((None, 0), (True, 1), (False, 0)):
             before = tcp.sent
-            await channel.publish(b"frame", Envelope(wishes=Wishes(essential=essential)))
+            await channel.publish(b"frame", Envelope(qos=QoS(essential=essential)))
             channel.flush()
             assert await take(events, 1) == [b"frame"]
             assert tcp.sent - before == by_tcp
@@ -463,8 +452,8 @@ async def test_an_event_is_as_old_as_it_is_and_expires_in_time_whatever_clock_it
         await a._reach.link(b.addresses[0])
         channel = await a.channel("news", "multicast")
         async with (await c.channel("news")).subscribe() as events:
-            await channel.wait_matching(SOON)
-            await channel.publish(b"1", Envelope(wishes=Wishes(expiry=600)))
+            await channel.wait_for_subscribers(SOON)
+            await channel.publish(b"1", Envelope(qos=QoS(expiry=600)))
             event = await events.next(SOON)
             assert 0 <= event.age < SOON
             assert abs(event.sent - host.now() - hour) < SOON * 10**9

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gossamer import Criteria, Envelope, Node, Wishes, catalog, connect
+from gossamer import Criteria, Envelope, Node, QoS, catalog, connect
 from gossamer.links.binding import Binding
 from gossamer.runtime.net.link import ConnectionReport
 from gossamer.transports.base import Transport
@@ -74,7 +74,7 @@ def test_there_is_something_to_test() -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 async def test_events_and_answers_pass(scheme: str, meeting: tuple[str, tuple[Transport, ...]]) -> None:
-    envelope = Envelope({"kind": "greeting", "size": 3}, Wishes(priority=6, expiry=60))
+    envelope = Envelope({"kind": "greeting", "size": 3}, QoS(priority=6, expiry=60))
     async with three(scheme, meeting) as (_, writer, reader):
         channel, heard = await writer.channel("talk", "multicast"), await reader.channel("talk", "multicast")
         async with heard.subscribe(Criteria(kind="greeting"), handback=7) as events:
@@ -113,10 +113,10 @@ async def test_a_node_that_leaves_is_missed(scheme: str, meeting: tuple[str, tup
     async with three(scheme, meeting) as (server, writer, reader):
         channel, heard = await writer.channel("talk", "multicast"), await reader.channel("talk", "multicast")
         async with heard.subscribe():
-            await channel.wait_matching(SOON)
+            await channel.wait_for_subscribers(SOON)
             await reader.close()
             await linked(server, "writer")
-            await host_of(writer).until(lambda: not channel.matching())
+            await host_of(writer).until(lambda: not channel.has_subscribers())
 
 
 async def test_one_server_joins_clients_of_different_transports() -> None:
@@ -149,7 +149,7 @@ async def test_a_link_that_is_bound_to_memory_opens_it_beside_tcp_and_takes_it()
                 await host_of(server).until(lambda: len(reports(server)) == 2)
             there, here = await server.channel("talk", "multicast"), await reader.channel("talk")
             async with here.subscribe() as events:
-                await there.wait_matching(SOON)
+                await there.wait_for_subscribers(SOON)
                 before = reports(server)["memory"].sent
                 for number in range(COUNT):
                     await there.publish(b"%d" % number)

@@ -34,7 +34,7 @@ def forged(parcel: Parcel, payload: bytes | None = None, **stamp: object) -> Par
     header = parcel.header
     body, split = make_body([payload], []) if payload is not None else (parcel.body, header.split)
     changed = msgspec.structs.replace(header.stamp, **stamp)
-    return Parcel(Header(header.channel, changed, header.sent, split, header.wishes, header.answers), body)
+    return Parcel(Header(header.channel, changed, header.sent, split, header.qos, header.answers), body)
 
 
 def forging(it, **changes):

@@ -166,7 +166,7 @@ def test_a_missing_file_is_named(tmp_path):
 def test_agents_are_picked_at_random_but_by_the_seed():
     picking = small('[[subscribe]]\nchannel = "c"\npick = 1')
     chosen = [
-        tuple(node for node in world.nodes if node == "n1" and world.engine(node).matching("c"))
+        tuple(node for node in world.nodes if node == "n1" and world.engine(node).has_subscribers("c"))
         for world in (build(picking, seed) for seed in range(10))
     ]
     assert len(set(chosen)) == 2

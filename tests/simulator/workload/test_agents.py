@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.core.event import Criteria, Envelope, Wishes
+from gossamer.core.event import Criteria, Envelope, QoS
 from gossamer.simulator.network.rules import Crash, Pause, Restart
 from gossamer.simulator.workload.agents import Publisher, Reactor, Subscriber
 from gossamer.simulator.workload.observers import Witness
@@ -85,13 +85,11 @@ def test_payloads_have_the_size_and_tell_events_apart(bench):
 def test_attributes_are_chosen_anew_and_wishes_are_made(bench):
     world = bench().world
     clerk = Clerk(world)
-    Publisher(
-        world, "a", "c", rate=50, limit=50, attributes={"x": (1, 2), "y": ("k",)}, wishes=Wishes(expiry=3.0)
-    )
+    Publisher(world, "a", "c", rate=50, limit=50, attributes={"x": (1, 2), "y": ("k",)}, qos=QoS(expiry=3.0))
     world.run(10)
     assert {envelope.attributes["x"] for envelope in clerk.envelopes} == {1, 2}
     assert {envelope.attributes["y"] for envelope in clerk.envelopes} == {"k"}
-    assert {envelope.wishes for envelope in clerk.envelopes} == {Wishes(expiry=3.0)}
+    assert {envelope.qos for envelope in clerk.envelopes} == {QoS(expiry=3.0)}
 
 
 def test_a_publisher_rests_while_its_node_is_down_or_paused(bench):

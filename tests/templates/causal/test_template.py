@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gossamer.core.context import SERVER
 from gossamer.core.effect import Missed
 from gossamer.core.errors import ConfigError
-from gossamer.core.event import Criteria, Envelope, Wishes
+from gossamer.core.event import Criteria, Envelope, QoS
 from gossamer.core.names import Role
 from gossamer.core.parcel import MAX_DEPENDS, Parcel
 from gossamer.simulator.network.link_models import LinkModel
@@ -160,7 +160,7 @@ def test_what_waits_for_what_waits_goes_on_with_it() -> None:
 
 def test_an_expired_parcel_has_passed() -> None:
     lone = Lone()
-    brief = parcel("b", 1, 1, wishes=Wishes(expiry=0.5))
+    brief = parcel("b", 1, 1, qos=QoS(expiry=0.5))
     lone.template.open(lone.ctx, ("b", 1), "b", 1)
     lone.gets("a", 1, ("b", 1))
     lone.ctx.now = 1_000_000_000
@@ -528,7 +528,7 @@ def test_brief_events_do_not_hold_up_what_depends_on_them() -> None:
     net.publish("b", start=2.0)
     net.world.run(5)
     net.world.add_rule(Loss(senders=("b",), receivers=("c",), items=("parcel",), start=5.0, end=6.0))
-    net.world.publish("a", CHANNEL, b"brief", Envelope(wishes=Wishes(expiry=0.3)))
+    net.world.publish("a", CHANNEL, b"brief", Envelope(qos=QoS(expiry=0.3)))
     net.world.at(5.1, lambda: net.world.publish("b", CHANNEL, b"answer"))
     net.world.run(20)
     assert net.got["c", "a"] == [1]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.core.errors import ConfigError, NotAdvertised
-from gossamer.core.event import Attributes, Criteria, Envelope, Wishes
+from gossamer.core.event import Attributes, Criteria, Envelope, QoS
 from gossamer.core.operations import Advertise, Withdraw
 from gossamer.core.template import Membership
 from gossamer.core.tree import Tree
@@ -167,12 +167,12 @@ def test_publishing_outside_ones_advertisements_is_refused_and_named() -> None:
 
 def test_who_publishes_learns_whether_anybody_listens() -> None:
     net = Dispatchers("subscription")
-    assert not net.world.engine("F").matching(CHANNEL)  # type: ignore[union-attr]
+    assert not net.world.engine("F").has_subscribers(CHANNEL)  # type: ignore[union-attr]
     number = net.want("G", typed("price > 10"))
-    assert net.world.engine("F").matching(CHANNEL)  # type: ignore[union-attr]
+    assert net.world.engine("F").has_subscribers(CHANNEL)  # type: ignore[union-attr]
     net.world.unsubscribe("G", CHANNEL, number)
     net.settle()
-    assert not net.world.engine("F").matching(CHANNEL)  # type: ignore[union-attr]
+    assert not net.world.engine("F").has_subscribers(CHANNEL)  # type: ignore[union-attr]
 
 
 @BOTH
@@ -450,7 +450,7 @@ def test_where_nobody_keeps_order_the_check_sees_it(monkeypatch: pytest.MonkeyPa
 def test_what_has_expired_is_not_waited_for() -> None:
     net = Dispatchers("subscription", [("A", "B"), ("B", "C")], link=LinkModel(latency=0.3))
     net.want("C", Criteria())
-    brief = Envelope({}, Wishes(expiry=0.4))
+    brief = Envelope({}, QoS(expiry=0.4))
     for envelope in (Envelope(), brief, Envelope()):
         net.world.publish("A", CHANNEL, b"", envelope)
     net.settle()

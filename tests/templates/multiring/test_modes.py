@@ -239,10 +239,10 @@ def test_what_nobody_sends_however_often_it_is_asked_for_is_counted() -> None:
 
 
 def test_an_expired_parcel_is_not_sent_on_request() -> None:
-    from gossamer.core.event import Wishes
+    from gossamer.core.event import QoS
 
     ctx, peer = FakeContext("b"), spreading("a")
-    one = parcel("s", wishes=Wishes(expiry=1.0))
+    one = parcel("s", qos=QoS(expiry=1.0))
     peer.take(ctx, one, "a")
     ctx.now = 2 * NANOSECONDS
     peer.request(ctx, Request((id_of(one),)), "a")

@@ -11,7 +11,7 @@ import pytest
 from gossamer.core.context import BELOW, SERVER
 from gossamer.core.effect import Acknowledged
 from gossamer.core.errors import ConfigError
-from gossamer.core.event import Envelope, Wishes
+from gossamer.core.event import Envelope, QoS
 from gossamer.core.template import Membership
 from gossamer.overlay.groups.interest import Interest
 from gossamer.overlay.groups.messages import LISTENS, PUBLISHES, TreeUpdate
@@ -354,7 +354,7 @@ def test_who_was_paused_or_has_a_wrong_clock_drops_nobody() -> None:
 def test_an_expired_parcel_closes_its_gap_and_is_not_delivered() -> None:
     net = settled("abc")
     net.world.add_rule(Loss(senders=("b",), receivers=("c",), items=("parcel",), start=10.0, end=11.0))
-    brief = Envelope(wishes=Wishes(expiry=0.5))
+    brief = Envelope(qos=QoS(expiry=0.5))
     net.world.publish("a", CHANNEL, b"brief", brief)
     net.world.publish("a", CHANNEL, b"lasting")
     net.world.run(20)

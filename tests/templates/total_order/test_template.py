@@ -12,7 +12,7 @@ from gossamer.consensus.messages import Entry, History, Stranger, Welcome
 from gossamer.core.context import Context
 from gossamer.core.effect import Acknowledged, Lost, Missed
 from gossamer.core.errors import ConfigError, ProtocolError
-from gossamer.core.event import Criteria, Envelope, Wishes
+from gossamer.core.event import Criteria, Envelope, QoS
 from gossamer.core.names import VIRTUAL
 from gossamer.core.parcel import Parcel
 from gossamer.overlay.groups.interest import Interest
@@ -359,7 +359,7 @@ def test_a_parcel_that_expires_is_left_out_and_stops_nobody() -> None:
     line, orders = seated("b")
     line.world.add_rule(Loss(senders=("c",), receivers=("d",), items=("parcel",), start=16.0, end=17.0))
     line.world.run(16)
-    line.world.publish("a", CHANNEL, b"brief", Envelope(wishes=Wishes(expiry=0.5)))
+    line.world.publish("a", CHANNEL, b"brief", Envelope(qos=QoS(expiry=0.5)))
     line.world.publish("a", CHANNEL, b"lasting")
     line.world.run(25)
     assert orders.got["b", 1] == [("a", 1), ("a", 2)]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.announce.announcer import Station, StationSettings
+from gossamer.announce.announcer import AnnouncerSettings, Station
 from gossamer.announce.configuration import Reports
 from gossamer.announce.identity import ANNOUNCER_BYTES, Allotter, Thread
 from gossamer.announce.index_plan import Plan
@@ -76,7 +76,7 @@ class Announcer:
         indexes: Sequence[str] = (),
         pace: Pace | None = None,
         reliability: Reliability | None = None,
-        settings: StationSettings | None = None,
+        settings: AnnouncerSettings | None = None,
         reports: Reports | None = None,
         state: str | Path = "",
         node: Node | None = None,

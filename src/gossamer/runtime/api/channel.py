@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from gossamer import catalog
-from gossamer.core.errors import Closed, NoAnswer, WishRefused
-from gossamer.core.event import MAX_ATTRIBUTES, NO_ENVELOPE, NO_WISHES, Criteria, Envelope, Value, Wishes
+from gossamer.core.errors import Closed, NoAnswer, UnsupportedQoS
+from gossamer.core.event import MAX_ATTRIBUTES, NO_ENVELOPE, NO_QOS, Criteria, Envelope, QoS, Value
 from gossamer.core.names import channel_id
 from gossamer.core.operations import ForgetSession
 from gossamer.core.parcel import Parcel
@@ -19,7 +19,7 @@ from gossamer.links import codecs
 from gossamer.overlay.directory.service import Entry
 from gossamer.runtime.api.event import Callback, ReceivedEvent, opened
 from gossamer.runtime.api.options import MAX_PENDING, OnFull, Terms
-from gossamer.runtime.api.publisher import Outlet
+from gossamer.runtime.api.publisher import Options, Outlet, with_options
 from gossamer.runtime.api.subscription import Subscription
 from gossamer.runtime.delivery import replay as history
 from gossamer.runtime.delivery import sessions as kept
@@ -45,10 +45,10 @@ class Channel(Outlet):
         host: Host,
         entry: Entry,
         linger: float = 0.0,
-        wishes: Wishes = NO_WISHES,
+        qos: QoS = NO_QOS,
         codec: codecs.Codec | None = None,
     ) -> None:
-        super().__init__(host, entry, linger, wishes, codec)
+        super().__init__(host, entry, linger, qos, codec)
         self._answers: set[Subscription] = set()
 
     # subscribing
@@ -67,7 +67,7 @@ class Channel(Outlet):
         dead_letter: Channel | None = None,
         mapping: Sequence[Mapping] = (),
         durable: str = "",
-        from_place: int | None = None,
+        from_offset: int | None = None,
         from_time: float | datetime | None = None,
         retained: bool = False,
     ) -> Subscription:
@@ -94,9 +94,9 @@ class Channel(Outlet):
             after a restart. Where the template has a history this node keeps it, and the first time it
             begins with the history. On a ``dispatch`` channel the dispatcher keeps it, with all that comes
             meanwhile, and it may be taken up at another dispatcher.
-        from_place, from_time
-            The history first, from ``event.place`` or from an instant on (seconds since 1970, or a datetime),
-            then what comes live; only where the template keeps one.
+        from_offset, from_time
+            The history first, from ``event.offset`` or an instant on (seconds since 1970, or a datetime),
+            then live events; only where the template keeps a history.
         retained
             The last event that was published with the wish ``retain``, if it matches, before any newer one.
         """
@@ -112,10 +112,10 @@ class Channel(Outlet):
             dead_letter=dead_letter,
             mapping=tuple(mapping),
             durable=durable,
-            history=history.wanted(from_place, from_time),
+            history=history.wanted(from_offset, from_time),
             retained=retained,
         )
-        self.refuse(*terms.wishes())
+        self.refuse(*terms.qos())
         return Subscription(self, terms)
 
     async def last(self) -> ReceivedEvent | None:
@@ -133,14 +133,14 @@ class Channel(Outlet):
         """Wait until an event published here, by receipt or number, and all before it are acknowledged.
 
         What that means is the template's: see `Acknowledged` in ``gossamer templates NAME``. Raises
-        WishRefused at once where the template never acknowledges, and NoAnswer after so many seconds. Raises
-        Lost if the nodes responsible gave it up, or an earlier one of which the application was not told.
+        UnsupportedQoS at once where the template never acknowledges, and NoAnswer after so many seconds.
+        Raises Lost if the nodes responsible gave it up, or an earlier one that the application does not know of.
         Raises DiskFull while the disk that it has to go to is full: the event stays on its way, and is stored
         once there is room.
         """
         if not self._instance.template.acknowledges:
             able = [name for name, each in catalog.templates().items() if each.acknowledges]
-            raise WishRefused("acknowledged", self.template, able)
+            raise UnsupportedQoS("acknowledged", self.template, able)
         number = event if isinstance(event, int) else event.number
         known, channel = self._host.acknowledged, channel_id(self.name)
         self.flush()
@@ -162,15 +162,21 @@ class Channel(Outlet):
     # answering
 
     async def feedback(
-        self, receipt: Receipt, payload: Any = b"", envelope: Envelope = NO_ENVELOPE
+        self,
+        receipt: Receipt,
+        payload: Any = b"",
+        envelope: Envelope = NO_ENVELOPE,
+        **options: Unpack[Options],
     ) -> Receipt:
         """Answer the event that a receipt belongs to; reaches its source and nobody else.
 
         Raises ForgedReceipt unless this node handed the receipt out, just as it is.
         """
+        if options:
+            envelope = with_options(envelope, options)
         payload = self._check(payload, envelope)
-        host, wishes = self._host, self._wished(envelope)
-        whole = envelope if wishes == envelope.wishes else Envelope(envelope.attributes, wishes)
+        host, qos = self._host, self._whole_qos(envelope)
+        whole = envelope if qos == envelope.qos else Envelope(envelope.attributes, qos)
         sent, effects = host.engine.feedback(host.now(), self.name, receipt, payload, whole)
         host.do(effects)
         return sent
@@ -184,11 +190,16 @@ class Channel(Outlet):
         return Subscription(self, Terms(max_pending=max_pending, callback=callback, answers=True)).open()
 
     async def request(
-        self, payload: Any = b"", envelope: Envelope = NO_ENVELOPE, *, timeout: float = 5.0
+        self,
+        payload: Any = b"",
+        envelope: Envelope = NO_ENVELOPE,
+        *,
+        timeout: float = 5.0,
+        **options: Unpack[Options],
     ) -> ReceivedEvent:
         """Publish an event and wait for the first answer to it; raises NoAnswer."""
         async with self.answers() as answers:
-            receipt = await self.publish(payload, envelope)
+            receipt = await self.publish(payload, envelope, **options)
             try:
                 async with asyncio.timeout(timeout):
                     async for answer in answers:
@@ -312,4 +323,4 @@ def letter(event: ReceivedEvent, attempts: int) -> Envelope:
         "dead-attempts": attempts,
     }
     kept = dict(islice(event.attributes.items(), MAX_ATTRIBUTES - len(about)))
-    return Envelope({**kept, **about}, Wishes(codec=event.parcel.wishes.codec))
+    return Envelope({**kept, **about}, QoS(codec=event.parcel.qos.codec))

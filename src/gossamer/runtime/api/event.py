@@ -59,8 +59,8 @@ class ReceivedEvent(Event, frozen=True, gc=False):
 
         Raises UnknownCodec if this program does not know that codec.
         """
-        wishes = self.parcel.header.wishes
-        return self.payload if wishes is None else codecs.decode(wishes.codec, self.payload)
+        qos = self.parcel.header.qos
+        return self.payload if qos is None else codecs.decode(qos.codec, self.payload)
 
     @property
     def age(self) -> float:
@@ -73,7 +73,7 @@ class ReceivedEvent(Event, frozen=True, gc=False):
         return self.channel.receipt(self.parcel.stamp, self.number, self.parcel.handback)
 
     @property
-    def place(self) -> int | None:
+    def offset(self) -> int | None:
         """The number of its parcel in the one order of its channel, where there is one: from 0, without
         gaps, the same for all subscribers.
         """

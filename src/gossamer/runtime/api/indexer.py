@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer.announce.announcer import StationSettings
+from gossamer.announce.announcer import AnnouncerSettings
 from gossamer.announce.configuration import Reports
 from gossamer.announce.identity import Thread
 from gossamer.announce.index_plan import REST, Plan
@@ -32,7 +32,7 @@ class Indexer(Announcer):
         period: float = 600.0,
         probability: float = 0.1,
         pace: Pace | None = None,
-        settings: StationSettings | None = None,
+        settings: AnnouncerSettings | None = None,
         node: Node | None = None,
     ) -> None:
         (where,) = beside(meeting, 1, REPORTS)

@@ -12,7 +12,7 @@ import msgspec
 
 from gossamer.announce.identity import ANNOUNCER_BYTES, Allotter
 from gossamer.announce.interest import Reporter
-from gossamer.announce.listener import Effect, Follower, FollowerSettings, Heard, Missed
+from gossamer.announce.listener import Effect, Follower, Heard, ListenerSettings, Missed
 from gossamer.announce.memberships import Join, Leave
 from gossamer.announce.sender import Packet
 from gossamer.core.errors import Closed, GossamerError, NoAnswer
@@ -51,7 +51,7 @@ class Listener:
         self,
         meeting: str,
         *names: str,
-        settings: FollowerSettings | None = None,
+        settings: ListenerSettings | None = None,
         node: Node | None = None,
         max_pending: int = MAX_PENDING,
         reports: bool = True,

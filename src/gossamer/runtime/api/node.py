@@ -28,7 +28,7 @@ from gossamer.core.errors import (
     NoAnswer,
     StorageError,
 )
-from gossamer.core.event import NO_WISHES, Wishes
+from gossamer.core.event import NO_QOS, QoS
 from gossamer.core.names import MILLISECOND, Role, check_node
 from gossamer.core.template import Template
 from gossamer.core.trace import Recorder
@@ -323,7 +323,7 @@ class Node:
         settings: Mapping[str, Any] | None = None,
         *,
         linger: float = 0.0,
-        wishes: Wishes = NO_WISHES,
+        qos: QoS = NO_QOS,
         reliability: str | None = None,
         codec: str | Codec | None = None,
     ) -> Channel:
@@ -347,7 +347,7 @@ class Node:
             host.do(host.engine.run(host.now(), entry))
             await host.looked_at(name)
             made = codecs.named(codec) if isinstance(codec, str) else codec
-            channel = self._channels[name] = Channel(host, entry, linger, wishes, made)
+            channel = self._channels[name] = Channel(host, entry, linger, qos, made)
             self._look_around(name, self.templates[entry.template].watches)
         if reliability is not None:
             channel.refuse(f"reliability={reliability}")

@@ -68,7 +68,7 @@ class Terms(msgspec.Struct, frozen=True):
         again = self.redelivery or self.dead_letter or self.durable
         return self.ack == "explicit" or (self.ack == "automatic" and bool(again))
 
-    def wishes(self) -> Iterator[str]:
+    def qos(self) -> Iterator[str]:
         """Names of the wishes that are made by them."""
         yield f"order={self.order}"
         yield f"ack={self.ack}"
@@ -77,8 +77,8 @@ class Terms(msgspec.Struct, frozen=True):
             yield "retain"
         if self.mapping:
             yield "mapping"
-            for _, wishes in self.mapping:
-                yield from (name for name in ("earliest",) if getattr(wishes, name) is not None)
+            for _, qos in self.mapping:
+                yield from (name for name in ("earliest",) if getattr(qos, name) is not None)
         if self.durable:
             yield "durable"
         if self.history is not None:

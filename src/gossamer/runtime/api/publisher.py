@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from gossamer import catalog
-from gossamer.core import wishes as wishing
+from gossamer.core import qos as qos_rules
 from gossamer.core.errors import (
     BadEnvelope,
     Closed,
@@ -20,7 +20,7 @@ from gossamer.core.errors import (
     TooLarge,
     UnsupportedOperation,
 )
-from gossamer.core.event import MAX_PAYLOAD, NO_ENVELOPE, NO_WISHES, Criteria, Envelope, Wishes
+from gossamer.core.event import MAX_PAYLOAD, NO_ENVELOPE, NO_QOS, Attributes, Criteria, Envelope, QoS
 from gossamer.core.names import Role
 from gossamer.core.operations import Advertise, Withdraw
 from gossamer.core.receipt import Receipt
@@ -36,8 +36,30 @@ if TYPE_CHECKING:
 
 FIRST_RUN, RUN = 64, 4096
 """Events that ``publish_many`` looks at together, at first and at most; else as many as fill a parcel."""
-MAX_KNOWN_WISHES = 1024
+MAX_KNOWN_QOS = 1024
 """Different wishes of events whose check is remembered."""
+
+
+class Options(TypedDict, total=False):
+    """What ``publish`` takes beside a payload: the attributes of the event, and the fields of ``QoS``."""
+
+    attributes: Attributes
+    priority: int
+    expiry: float | None
+    earliest: float | None
+    essential: bool | None
+    report: bool
+    retain: bool
+
+
+def with_options(envelope: Envelope, options: Options) -> Envelope:
+    """An envelope with further attributes and other quality of service."""
+    rest: dict[str, Any] = dict(options)
+    attributes = rest.pop("attributes", {})
+    if not isinstance(attributes, dict):
+        raise BadEnvelope("attributes", attributes, "a dict of names and values")
+    qos = QoS(**rest).within(envelope.qos) if rest else envelope.qos
+    return Envelope({**envelope.attributes, **attributes}, qos)
 
 
 class Outlet:
@@ -48,7 +70,7 @@ class Outlet:
         host: Host,
         entry: Entry,
         linger: float = 0.0,
-        wishes: Wishes = NO_WISHES,
+        qos: QoS = NO_QOS,
         codec: codecs.Codec | None = None,
     ) -> None:
         self.name = entry.name
@@ -57,8 +79,8 @@ class Outlet:
         self.codec = codec
         """How values that are published here become payloads; None takes bytes."""
         self._host = host
-        self._wishes = wishes
-        self._known: dict[Wishes, Wishes] = {}
+        self._qos = qos
+        self._known: dict[QoS, QoS] = {}
         self._linger = linger
         self._instance = host.engine.instance(entry.name)
         self._sealer = self._instance.sealer
@@ -70,34 +92,48 @@ class Outlet:
         self._subscriptions: dict[int, Subscription] = {}
         self._sealing: asyncio.Handle | None = None
         self._breathless = False
-        self._plain = self._fit(NO_WISHES)
+        self._plain = self._fit(NO_QOS)
         self._retained = Retained(host, entry.name, self._instance.template.local)
         self._sealer.retain = self._retained.keep
 
-    async def publish(self, payload: Any = b"", envelope: Envelope = NO_ENVELOPE) -> Receipt:
+    async def publish(
+        self, payload: Any = b"", envelope: Envelope = NO_ENVELOPE, **options: Unpack[Options]
+    ) -> Receipt:
         """Publish an event, waiting while the way is full; its receipt.
 
-        The payload is bytes, or whatever the channel's codec takes. Raises DiskFull, and accepts nothing,
-        while the disk that it has to go to is known to be full.
+        ``publish(b"...", attributes={"symbol": "ACME"}, priority=7, expiry=1.0)``: attributes and quality of
+        service are given by name, or ready-made as an envelope. The payload is bytes, or a value for the
+        channel's codec. Raises DiskFull, and accepts nothing, while the disk that stores the event is known
+        to be full.
         """
+        if options:
+            envelope = with_options(envelope, options)
         payload = self._check(payload, envelope)
         if self._breathless or self._obstacle() is not None:
             await self._room()
         return self._host.engine.receipt(self.name, self._accept(payload, envelope))
 
-    def try_publish(self, payload: Any = b"", envelope: Envelope = NO_ENVELOPE) -> Receipt:
+    def try_publish(
+        self, payload: Any = b"", envelope: Envelope = NO_ENVELOPE, **options: Unpack[Options]
+    ) -> Receipt:
         """Publish an event at once, or raise Full."""
+        if options:
+            envelope = with_options(envelope, options)
         payload = self._check(payload, envelope)
         obstacle = self._obstacle()
         if obstacle is not None:
             raise Full(*obstacle)
         return self._host.engine.receipt(self.name, self._accept(payload, envelope))
 
-    async def publish_many(self, payloads: Iterable[Any], envelope: Envelope = NO_ENVELOPE) -> range:
+    async def publish_many(
+        self, payloads: Iterable[Any], envelope: Envelope = NO_ENVELOPE, **options: Unpack[Options]
+    ) -> range:
         """Publish events alike in their envelope, waiting where the way is full; their numbers.
 
         Cancelled, the events of the range up to that point have been accepted and will leave.
         """
+        if options:
+            envelope = with_options(envelope, options)
         first, rest, length = self._sealer.next_number, iter(payloads), FIRST_RUN
         run = list(islice(rest, length))
         while run:
@@ -119,7 +155,7 @@ class Outlet:
         if self.codec is not None or set(map(type, payloads)) != {bytes}:
             return 0, 0
         self._check(b"", envelope)
-        count, size = self._sealer.add_run(payloads, self._wished(envelope))
+        count, size = self._sealer.add_run(payloads, self._whole_qos(envelope))
         if count:
             self._accepted(at_once=False)
         return count, size
@@ -140,31 +176,31 @@ class Outlet:
             )
         if not isinstance(envelope, Envelope):
             raise BadEnvelope("envelope", envelope, "an Envelope object")
-        if envelope is not NO_ENVELOPE and envelope.wishes not in self._known:
-            self._fit(envelope.wishes)
-        if len(payload) > MAX_RETAINED and self._wished(envelope).retain:
+        if envelope is not NO_ENVELOPE and envelope.qos not in self._known:
+            self._fit(envelope.qos)
+        if len(payload) > MAX_RETAINED and self._whole_qos(envelope).retain:
             raise TooLarge("payload that is to be retained", len(payload), MAX_RETAINED)
         return payload  # type: ignore[no-any-return]
 
-    def _wished(self, envelope: Envelope) -> Wishes:
+    def _whole_qos(self, envelope: Envelope) -> QoS:
         """The wishes of an event and, where it has none, of the channel."""
-        return self._plain if envelope is NO_ENVELOPE else self._known[envelope.wishes]
+        return self._plain if envelope is NO_ENVELOPE else self._known[envelope.qos]
 
-    def _fit(self, wishes: Wishes) -> Wishes:
+    def _fit(self, qos: QoS) -> QoS:
         """See that the template can keep the wishes of an event; together with those of the channel."""
-        whole = wishes.within(self._wishes)
-        self.refuse(*wishing.made(whole))
+        whole = qos.within(self._qos)
+        self.refuse(*qos_rules.made(whole))
         if self.codec is not None:
-            whole = Wishes(codec=self.codec.id).within(whole)
-        if len(self._known) >= MAX_KNOWN_WISHES:
+            whole = QoS(codec=self.codec.id).within(whole)
+        if len(self._known) >= MAX_KNOWN_QOS:
             self._known.clear()
-        self._known[wishes] = whole
+        self._known[qos] = whole
         return whole
 
-    def refuse(self, *wishes: str) -> None:
-        """Raise WishRefused, naming templates that can, if the template here cannot keep all of these."""
-        for wish in wishes:
-            wishing.refuse(wish, type(self._instance.template), catalog.templates)
+    def refuse(self, *qos: str) -> None:
+        """Raise UnsupportedQoS, naming templates that can, if the template here cannot keep all of these."""
+        for wish in qos:
+            qos_rules.refuse(wish, type(self._instance.template), catalog.templates)
 
     def _intend(self) -> None:
         """Tell the template once that somebody here publishes."""
@@ -204,7 +240,7 @@ class Outlet:
             raise Closed(f"channel {self.name!r}")
 
     def _accept(self, payload: bytes, envelope: Envelope, at_once: bool = True) -> int:
-        number = self._sealer.add(payload, envelope.attributes, self._wished(envelope))
+        number = self._sealer.add(payload, envelope.attributes, self._whole_qos(envelope))
         self._accepted(at_once)
         return number
 
@@ -248,7 +284,7 @@ class Outlet:
         """Publish events in one parcel, waiting while the way is full; their numbers."""
         self.refuse("transaction")
         some = [
-            (self._check(payload, envelope), envelope.attributes, self._wished(envelope))
+            (self._check(payload, envelope), envelope.attributes, self._whole_qos(envelope))
             for payload, envelope in events
         ]
         if self._breathless or self._obstacle() is not None:
@@ -307,17 +343,17 @@ class Outlet:
         if self._sealer.waiting:
             self._seal()
 
-    def matching(self) -> bool:
+    def has_subscribers(self) -> bool:
         """Whether somebody, anywhere, listens, as far as this node knows."""
-        return self._host.engine.matching(self.name)
+        return self._host.engine.has_subscribers(self.name)
 
-    async def wait_matching(self, timeout: float | None = None) -> None:
+    async def wait_for_subscribers(self, timeout: float | None = None) -> None:
         """Wait until somebody listens; raises NoAnswer after so many seconds."""
         if not self._publishes:
             self._intend()
         try:
             async with asyncio.timeout(timeout):
-                await self._host.until(lambda: self._host.closed or self.matching())
+                await self._host.until(lambda: self._host.closed or self.has_subscribers())
         except TimeoutError:
             raise NoAnswer(f"waiting for subscribers of {self.name!r}", timeout or 0) from None
         if self._host.closed:

@@ -238,7 +238,7 @@ class Subscription:
             self._uncount(self._queue.oldest(min(len(events) - room, self._queue.count)))
             return events
         if policy == "drop_priority":
-            priority = events[0].parcel.wishes.priority
+            priority = events[0].parcel.qos.priority
             gone = self._queue.least(len(events) - room, priority)
             self._uncount(gone)
             room += len(gone)
@@ -285,8 +285,8 @@ class Subscription:
         self.channel.dead_letter(self.terms.dead_letter, event, attempts)
 
     def _progress(self, event: ReceivedEvent) -> None:
-        if self.terms.durable and event.place is not None:
-            self.channel.remember(self.terms.durable, event.place, event.index)
+        if self.terms.durable and event.offset is not None:
+            self.channel.remember(self.terms.durable, event.offset, event.index)
 
     def _hand(self, events: list[ReceivedEvent]) -> None:
         """The application takes these, and has therefore done what it had, if that is how it is meant."""

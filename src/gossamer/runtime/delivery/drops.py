@@ -101,7 +101,7 @@ class Losses:
             return
         if stamp.key == (engine.node, engine.incarnation):
             self._count(parcel.header.channel, {reason: count})
-        elif parcel.wishes.report:
+        elif parcel.qos.report:
             key = (parcel.header.channel, *stamp.key)
             if key in self._untold or len(self._untold) < MAX_SOURCES:
                 self._untold.setdefault(key, (stamp, Counter()))[1][reason] += count

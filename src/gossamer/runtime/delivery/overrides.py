@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gossamer.core.errors import BadEnvelope
-from gossamer.core.event import Criteria, Wishes
+from gossamer.core.event import Criteria, QoS
 from gossamer.core.parcel import Parcel
 
-Mapping = tuple[Criteria, Wishes]
+Mapping = tuple[Criteria, QoS]
 
 
 def check(mappings: Sequence[Mapping]) -> tuple[Mapping, ...]:
     """The mappings, unless one of them is something else."""
     for each in mappings:
         fits = isinstance(each, tuple) and len(each) == 2
-        if not (fits and isinstance(each[0], Criteria) and isinstance(each[1], Wishes)):
+        if not (fits and isinstance(each[0], Criteria) and isinstance(each[1], QoS)):
             raise BadEnvelope("mapping", each, "a pair of Criteria and Wishes")
     return tuple(mappings)
 
@@ -28,10 +28,10 @@ def mapped(
     mappings: tuple[Mapping, ...], parcel: Parcel, picks: Iterable[int]
 ) -> list[tuple[Parcel, tuple[int, ...]]]:
     """The events of a parcel as a subscriber wishes to see them: alike in wishes, each with its picks."""
-    groups: dict[Wishes, list[int]] = {}
+    groups: dict[QoS, list[int]] = {}
     for pick in picks:
         attributes = (parcel.attributes[pick] if parcel.attributes else None) or {}
-        found = next((wishes for criteria, wishes in mappings if criteria.matches(attributes)), None)
-        wishes = found.within(parcel.wishes) if found is not None else parcel.wishes
-        groups.setdefault(wishes, []).append(pick)
-    return [(parcel.wishing(wishes), tuple(some)) for wishes, some in groups.items()]
+        found = next((qos for criteria, qos in mappings if criteria.matches(attributes)), None)
+        qos = found.within(parcel.qos) if found is not None else parcel.qos
+        groups.setdefault(qos, []).append(pick)
+    return [(parcel.qos_rules(qos), tuple(some)) for qos, some in groups.items()]

@@ -105,8 +105,8 @@ class ByRank:
         return self._give_up(sorted(self._heap, key=lambda each: each[1])[:excess])
 
     def least(self, excess: int, below: int) -> list[ReceivedEvent]:
-        found = sorted(self._heap, key=lambda each: (each[2].parcel.wishes.priority, each[1]))
-        return self._give_up([each for each in found if each[2].parcel.wishes.priority <= below][:excess])
+        found = sorted(self._heap, key=lambda each: (each[2].parcel.qos.priority, each[1]))
+        return self._give_up([each for each in found if each[2].parcel.qos.priority <= below][:excess])
 
     def _give_up(self, found: Iterable[tuple[int, int, ReceivedEvent]]) -> list[ReceivedEvent]:
         gone = {serial: event for _, serial, event in found}
@@ -141,14 +141,14 @@ def make(order: Order) -> Waiting:
     """A queue for an order."""
     match order:
         case "priority":
-            return ByRank(lambda event: -event.parcel.wishes.priority)
+            return ByRank(lambda event: -event.parcel.qos.priority)
         case "deadline":
             return ByRank(_deadline)
     return ByArrival()
 
 
 def _priority(batch: list[ReceivedEvent]) -> int:
-    return batch[0].parcel.wishes.priority
+    return batch[0].parcel.qos.priority
 
 
 def _deadline(event: ReceivedEvent) -> int:

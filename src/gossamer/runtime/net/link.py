@@ -150,7 +150,7 @@ class Link:
         if isinstance(item, Control):
             key: Kind = (item.channel, True, None)
         else:
-            key = (item.header.channel, False, item.wishes.essential)
+            key = (item.header.channel, False, item.qos.essential)
         strand = self._chosen.get(key)
         if strand is None:
             strand = self._choose(key)
@@ -174,7 +174,7 @@ class Link:
         strand = self._came.get((item.header.channel, item.header.answers.stamp.node))
         if strand is None or size > strand.connection.max_frame:
             return None
-        return strand if strand.reliable or not item.wishes.essential else None
+        return strand if strand.reliable or not item.qos.essential else None
 
     def _choose(self, key: Kind) -> Strand:
         wish = self._around.wish(self, *key)

@@ -62,7 +62,7 @@ class Neighbours:
         self._fixed = fixed
         self._strands: set[Strand] = set()
         self._groups: Counter[Group] = Counter()
-        self._wishes: dict[tuple[int, bool, bool | None, Role], Wish] = {}
+        self._qos: dict[tuple[int, bool, bool | None, Role], Wish] = {}
         self._address = ""
         self._beat: asyncio.TimerHandle | None = None
         self._schedule_beat()
@@ -276,11 +276,11 @@ class Neighbours:
     def wish(self, link: Link, channel: int, control: bool, essential: bool | None) -> Wish:
         """What the frames of a channel want of a link."""
         key = (channel, control, essential, link.hello.role)
-        found = self._wishes.get(key)
+        found = self._qos.get(key)
         if found is None:
             name = self._host.channel_name(channel)
             binding = first_fit(self.bindings, name, link.hello.role) if name else None
-            found = self._wishes[key] = wish(binding, control=control, essential=essential)
+            found = self._qos[key] = wish(binding, control=control, essential=essential)
         return found
 
     def detour(self, link: Link, channel: int, wanted: Wish, strand: Strand) -> None:

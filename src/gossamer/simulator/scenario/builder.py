@@ -8,7 +8,7 @@ from typing import Any
 from gossamer.catalog import templates as installed_templates
 from gossamer.core.context import BELOW, CONTACTS, SERVER, TREE
 from gossamer.core.errors import ConfigError
-from gossamer.core.event import Criteria, Wishes, check_attributes
+from gossamer.core.event import Criteria, QoS, check_attributes
 from gossamer.core.names import Role, check_channel
 from gossamer.core.template import DURABLE, Template
 from gossamer.core.trace import Row
@@ -183,7 +183,7 @@ class _Builder:
                 start=publish.start,
                 end=publish.end,
                 attributes=attributes,
-                wishes=Wishes(publish.priority, publish.expiry),
+                qos=QoS(publish.priority, publish.expiry),
                 label=key,
             )
 

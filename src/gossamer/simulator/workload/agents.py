@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from math import log
 
 from gossamer.core.context import SERVER, Dice
-from gossamer.core.event import NO_WISHES, Attributes, Criteria, Envelope, Value, Wishes
+from gossamer.core.event import NO_QOS, Attributes, Criteria, Envelope, QoS, Value
 from gossamer.core.names import NANOSECONDS, last, nanoseconds
 from gossamer.core.operations import Advertise
 from gossamer.core.parcel import Parcel
@@ -50,7 +50,7 @@ class Publisher:
         start: float = 0.0,
         end: float | None = None,
         attributes: Mapping[str, Sequence[Value]] | None = None,
-        wishes: Wishes = NO_WISHES,
+        qos: QoS = NO_QOS,
         label: str = "",
     ) -> None:
         self.sent = 0
@@ -63,7 +63,7 @@ class Publisher:
         self._limit = limit
         self._end = None if end is None else nanoseconds(end)
         self._attributes = dict(attributes or {})
-        self._wishes = wishes
+        self._qos = qos
         self._dice = world.dice(f"publisher {label} {node} {channel}")
         self._at = nanoseconds(start) + self._pause(first=True)
         self._book()
@@ -97,7 +97,7 @@ class Publisher:
             name: values[0] if len(values) == 1 else self._dice.choice(values)
             for name, values in self._attributes.items()
         }
-        return Envelope(attributes, self._wishes)
+        return Envelope(attributes, self._qos)
 
 
 class Reactor(Witness):

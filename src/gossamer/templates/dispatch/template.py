@@ -230,7 +230,7 @@ class Dispatch(Template[DispatchSettings]):
         own = self.relay.holds(ctx.node)
         return [*self.relay.unconfirmed, *([ctx.node] if own else ())]
 
-    def matching(self, ctx: Context) -> bool:
+    def has_subscribers(self, ctx: Context) -> bool:
         here = self._own or self.keeping.boxes
         return bool(here) or any(said.table for said in self.telling.said.values())
 

@@ -125,7 +125,7 @@ class Multiring(Template[MultiringSettings]):
 
     # who is in the group
 
-    def matching(self, ctx: Context) -> bool:
+    def has_subscribers(self, ctx: Context) -> bool:
         return bool(ctx.subscribers) or bool(self.spreading.hops)
 
     def on_open(self, ctx: Context) -> None:

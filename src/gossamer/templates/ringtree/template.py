@@ -200,7 +200,7 @@ class RingTree(Template[RingTreeSettings]):
 
     # who listens and publishes
 
-    def matching(self, ctx: Context) -> bool:
+    def has_subscribers(self, ctx: Context) -> bool:
         return bool(ctx.subscribers or self.member.entries) or self.interests.listening()
 
     def on_open(self, ctx: Context) -> None:

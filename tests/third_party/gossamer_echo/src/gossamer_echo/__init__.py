@@ -4,11 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from gossamer import Settings, Template
-from gossamer.core.context import Context
-from gossamer.core.parcel import Parcel
-from gossamer.core.duplicates import Seen
-from gossamer.core.template import AT_MOST_ONCE
+from gossamer.template import AT_MOST_ONCE, Context, Parcel, Seen, Settings, Template
 
 
 class EchoSettings(Settings, frozen=True):

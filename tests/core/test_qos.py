@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from gossamer.core.errors import BadEnvelope, WishRefused
-from gossamer.core.event import NO_WISHES, Wishes
+from gossamer.core.errors import BadEnvelope, UnsupportedQoS
+from gossamer.core.event import NO_QOS, QoS
+from gossamer.core.qos import CHANNEL, EVENT, QOS_OPTIONS, SUBSCRIPTION, made, refuse
 from gossamer.core.template import AT_MOST_ONCE, CAUSAL, DURABLE, GAP_FREE, TOTAL_ORDER, Template
-from gossamer.core.wishes import CHANNEL, EVENT, SUBSCRIPTION, WISHES, made, refuse
 
 
 class Free(Template[Any]):
@@ -31,23 +31,23 @@ INSTALLED = {each.name: each for each in (Free, Strict, ByContent)}
 
 
 def test_the_narrower_wins_and_what_it_does_not_say_stays() -> None:
-    channel = Wishes(priority=2, expiry=10.0, essential=True)
-    assert Wishes(priority=7).within(channel) == Wishes(priority=7, expiry=10.0, essential=True)
-    assert Wishes(essential=False).within(channel) == Wishes(priority=2, expiry=10.0, essential=False)
-    assert NO_WISHES.within(channel) == channel
-    assert channel.within(NO_WISHES) == channel
+    channel = QoS(priority=2, expiry=10.0, essential=True)
+    assert QoS(priority=7).within(channel) == QoS(priority=7, expiry=10.0, essential=True)
+    assert QoS(essential=False).within(channel) == QoS(priority=2, expiry=10.0, essential=False)
+    assert NO_QOS.within(channel) == channel
+    assert channel.within(NO_QOS) == channel
 
 
 def test_only_what_is_made_is_named() -> None:
-    assert made(NO_WISHES) == []
-    assert made(Wishes(priority=7, earliest=1, codec=2)) == ["priority", "earliest"]
+    assert made(NO_QOS) == []
+    assert made(QoS(priority=7, earliest=1, codec=2)) == ["priority", "earliest"]
 
 
 @pytest.mark.parametrize("wish", ["earliest", "order=priority", "order=deadline"])
 @pytest.mark.parametrize("promise", [GAP_FREE, CAUSAL, TOTAL_ORDER])
 def test_where_an_order_is_promised_nothing_may_change_it(wish: str, promise: str) -> None:
     ordered = type("Ordered", (Free,), {"name": "ordered", "promises": frozenset({promise})})
-    with pytest.raises(WishRefused) as refused:
+    with pytest.raises(UnsupportedQoS) as refused:
         refuse(wish, ordered, lambda: INSTALLED)
     assert refused.value.able == ["by-content", "free"]
     refuse(wish, Free, lambda: INSTALLED)
@@ -55,13 +55,13 @@ def test_where_an_order_is_promised_nothing_may_change_it(wish: str, promise: st
 
 @pytest.mark.parametrize("wish", ["durable", "history", "reliability=exactly-once"])
 def test_what_has_to_survive_needs_a_template_that_keeps_it(wish: str) -> None:
-    with pytest.raises(WishRefused, match="strict"):
+    with pytest.raises(UnsupportedQoS, match="strict"):
         refuse(wish, Free, lambda: INSTALLED)
     refuse(wish, Strict, lambda: INSTALLED)
 
 
 def test_what_belongs_together_is_not_taken_apart() -> None:
-    with pytest.raises(WishRefused, match="transaction"):
+    with pytest.raises(UnsupportedQoS, match="transaction"):
         refuse("transaction", ByContent, lambda: INSTALLED)
     refuse("transaction", Strict, lambda: INSTALLED)
 
@@ -72,7 +72,7 @@ def test_a_wish_that_is_none_is_bad_input_and_says_what_fits() -> None:
 
 
 def test_every_wish_says_where_it_is_made_and_what_it_means() -> None:
-    for wish in WISHES.values():
+    for wish in QOS_OPTIONS.values():
         assert wish.on
         assert set(wish.on) <= {CHANNEL, SUBSCRIPTION, EVENT}
         assert wish.meaning
@@ -82,6 +82,6 @@ def test_every_wish_says_where_it_is_made_and_what_it_means() -> None:
     "wishes",
     [{"earliest": 0}, {"earliest": "soon"}, {"essential": "yes"}, {"codec": -1}, {"codec": 70_000}],
 )
-def test_wishes_out_of_range_are_named(wishes: dict[str, Any]) -> None:
-    with pytest.raises(BadEnvelope, match=next(iter(wishes))):
-        Wishes(**wishes)
+def test_wishes_out_of_range_are_named(qos: dict[str, Any]) -> None:
+    with pytest.raises(BadEnvelope, match=next(iter(qos))):
+        QoS(**qos)
