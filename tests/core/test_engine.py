@@ -91,7 +91,7 @@ class Flood(Template[Settings]):
         self.loud = shout.loud
         ctx.send(sender, Shout(not shout.loud))
 
-    def matching(self, ctx: Context) -> bool:
+    def has_subscribers(self, ctx: Context) -> bool:
         return self.loud or super().has_subscribers(ctx)
 
 

@@ -44,7 +44,7 @@ EXAMPLES: dict[str, tuple[GossamerError, list[str]]] = {
     ),
     "UnsupportedQoS": (
         errors.UnsupportedQoS("order=priority", "reliable", ["multicast", "loop"]),
-        ["order=priority", "'reliable'", "these can: loop, multicast"],
+        ["order=priority", "'reliable'", "these do: loop, multicast"],
     ),
     "UnknownCodec": (errors.UnknownCodec(77, ["raw"]), ["codec 77", "not registered", "raw"]),
     "BadFilter": (errors.BadFilter("price ~ 10", 6, "an operator"), ["price ~ 10", "7", "~", "an operator"]),

@@ -1,4 +1,4 @@
-"""Envelopes, wishes and criteria: what may travel, and what a subscriber's filter picks."""
+"""Envelopes, quality of service and criteria: what may travel, and what a subscriber's filter picks."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_an_attribute_at_its_limit_is_taken(value: Any) -> None:
     assert Envelope({"x" * MAX_ATTRIBUTE_NAME: value}).attributes
 
 
-@pytest.mark.parametrize(("attributes", "wishes"), [([("a", 1)], QoS()), ({}, {"priority": 3})])
+@pytest.mark.parametrize(("attributes", "qos"), [([("a", 1)], QoS()), ({}, {"priority": 3})])
 def test_an_envelope_of_other_things_is_refused(attributes: Any, qos: Any) -> None:
     with pytest.raises(BadEnvelope):
         Envelope(attributes, qos)
@@ -76,7 +76,7 @@ def test_changing_a_dict_after_it_was_given_changes_no_envelope() -> None:
     assert envelope.attributes == {"n": 1}
 
 
-# wishes
+# quality of service
 
 
 @pytest.mark.parametrize("priority", [-1, 10, 4.0, "4", True, None])

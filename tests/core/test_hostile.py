@@ -190,5 +190,5 @@ def test_an_answer_about_history_is_believed_from_the_server_and_within_its_reac
     template: Any = node.engine.instance("news").template
     node.do(node.engine.call(node.now, "news", 7, ReadHistory(1, 0)))
     node.hear(sender, Control(channel_id("news"), Replayed("m", "a", 1, 0, 0, (), following, end)))
-    assert template.qos[1].next == (following if taken else 0)
-    assert not template.qos[1].done
+    assert template.wishes[1].next == (following if taken else 0)
+    assert not template.wishes[1].done

@@ -43,21 +43,21 @@ def test_only_what_is_made_is_named() -> None:
     assert made(QoS(priority=7, earliest=1, codec=2)) == ["priority", "earliest"]
 
 
-@pytest.mark.parametrize("wish", ["earliest", "order=priority", "order=deadline"])
+@pytest.mark.parametrize("option", ["earliest", "order=priority", "order=deadline"])
 @pytest.mark.parametrize("promise", [GAP_FREE, CAUSAL, TOTAL_ORDER])
-def test_where_an_order_is_promised_nothing_may_change_it(wish: str, promise: str) -> None:
+def test_where_an_order_is_promised_nothing_may_change_it(option: str, promise: str) -> None:
     ordered = type("Ordered", (Free,), {"name": "ordered", "promises": frozenset({promise})})
     with pytest.raises(UnsupportedQoS) as refused:
-        refuse(wish, ordered, lambda: INSTALLED)
+        refuse(option, ordered, lambda: INSTALLED)
     assert refused.value.able == ["by-content", "free"]
-    refuse(wish, Free, lambda: INSTALLED)
+    refuse(option, Free, lambda: INSTALLED)
 
 
-@pytest.mark.parametrize("wish", ["durable", "history", "reliability=exactly-once"])
-def test_what_has_to_survive_needs_a_template_that_keeps_it(wish: str) -> None:
+@pytest.mark.parametrize("option", ["durable", "history", "reliability=exactly-once"])
+def test_what_has_to_survive_needs_a_template_that_keeps_it(option: str) -> None:
     with pytest.raises(UnsupportedQoS, match="strict"):
-        refuse(wish, Free, lambda: INSTALLED)
-    refuse(wish, Strict, lambda: INSTALLED)
+        refuse(option, Free, lambda: INSTALLED)
+    refuse(option, Strict, lambda: INSTALLED)
 
 
 def test_what_belongs_together_is_not_taken_apart() -> None:
@@ -66,22 +66,22 @@ def test_what_belongs_together_is_not_taken_apart() -> None:
     refuse("transaction", Strict, lambda: INSTALLED)
 
 
-def test_a_wish_that_is_none_is_bad_input_and_says_what_fits() -> None:
+def test_an_option_that_is_none_is_bad_input_and_says_what_fits() -> None:
     with pytest.raises(BadEnvelope, match="at-most-once, at-least-once, exactly-once"):
         refuse("reliability=twice", Free, lambda: INSTALLED)
 
 
-def test_every_wish_says_where_it_is_made_and_what_it_means() -> None:
-    for wish in QOS_OPTIONS.values():
-        assert wish.on
-        assert set(wish.on) <= {CHANNEL, SUBSCRIPTION, EVENT}
-        assert wish.meaning
+def test_every_option_says_where_it_is_made_and_what_it_means() -> None:
+    for option in QOS_OPTIONS.values():
+        assert option.on
+        assert set(option.on) <= {CHANNEL, SUBSCRIPTION, EVENT}
+        assert option.meaning
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "qos",
     [{"earliest": 0}, {"earliest": "soon"}, {"essential": "yes"}, {"codec": -1}, {"codec": 70_000}],
 )
-def test_wishes_out_of_range_are_named(qos: dict[str, Any]) -> None:
+def test_qos_out_of_range_are_named(qos: dict[str, Any]) -> None:
     with pytest.raises(BadEnvelope, match=next(iter(qos))):
         QoS(**qos)

@@ -142,7 +142,7 @@ def test_what_was_received_is_passed_on_as_the_very_same_bytes() -> None:
         assert encode(item) is data
 
 
-def test_a_frame_is_made_once() -> None:
+def test_a_frame_is_asked_for_once() -> None:
     item = parcel("a")
     assert encode(item) is encode(item)
 
@@ -396,10 +396,10 @@ def stamp_with(**changes: Any) -> list[Any]:
         ({"sent": 2**63}, "header.sent"),
         ({"split": MAX_BODY + 1}, "header.split"),
         ({"split": len(RICH.body)}, "header.split"),
-        ({"wishes": {"priority": 10}}, "header"),
-        ({"wishes": {"expiry": -1.0}}, "header"),
-        ({"wishes": {"hurry": 1}}, "header.qos"),
-        ({"wishes": 3}, "header.qos"),
+        ({"qos": {"priority": 10}}, "header"),
+        ({"qos": {"expiry": -1.0}}, "header"),
+        ({"qos": {"hurry": 1}}, "header.qos"),
+        ({"qos": 3}, "header.qos"),
         ({"stamp": stamp_with(source="")}, "header.stamp.source"),
         ({"stamp": stamp_with(source="x" * 195)}, "header.stamp.source"),
         ({"stamp": stamp_with(incarnation=-1)}, "header.stamp.incarnation"),
@@ -501,16 +501,16 @@ def test_an_error_names_the_place_in_a_message() -> None:
     assert "10" in caught.value.limit
 
 
-# wishes
+# quality of service
 
 
-def test_a_wish_costs_bytes_only_where_it_is_made() -> None:
+def test_quality_of_service_costs_bytes_only_where_it_is_asked_for() -> None:
     def length(qos: QoS) -> int:
         return len(encode(parcel("a", qos=qos)))
 
     none = length(QoS())
     assert none == len(encode(parcel("a")))
-    assert length(QoS(priority=4)) == none, "the default is no wish"
+    assert length(QoS(priority=4)) == none, "the default costs nothing"
     one = length(QoS(priority=9))
     other = length(QoS(expiry=2.5))
     both = length(QoS(priority=9, expiry=2.5))

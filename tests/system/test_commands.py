@@ -270,7 +270,7 @@ def free_port() -> int:
         ("up --name two^words", 1, "'two words' is not a valid node name"),
         ("sub news --at AT --where price~10", 1, "filter 'price~10', position 6"),
         ("pub news x --at AT -a price", 1, "event's attribute is 'price': expected NAME=VALUE"),
-        ("pub news x --at AT --priority 99", 1, "event's wish 'priority' is 99"),
+        ("pub news x --at AT --priority 99", 1, "event's QoS 'priority' is 99"),
         ("sub news --at AT --on-full explode", 1, "one of block, drop_oldest"),
         ("up absent.toml", 2, "absent.toml: cannot be read: No such file"),
     ],

@@ -1,4 +1,4 @@
-"""``gossamer templates``: what is installed and which wishes it keeps, read from the code."""
+"""``gossamer templates``: what is installed and which options of quality of service it supports, read from the code."""
 
 from __future__ import annotations
 
@@ -62,23 +62,23 @@ def template(name: str, as_json: Json = False) -> None:
 
 
 def qos(as_json: Json = False) -> None:
-    """Show which template keeps which wish; what it does not keep it refuses."""
+    """Show which template supports which option of quality of service; it refuses the other options."""
     installed = catalog.templates()
     rows = [
         {
-            "wish": wish.name,
-            "on": list(wish.on),
-            "meaning": wish.meaning,
-            "kept": {name: wish.supported_by(template) for name, template in installed.items()},
+            "option": option.name,
+            "on": list(option.on),
+            "meaning": option.meaning,
+            "supported": {name: option.supported_by(template) for name, template in installed.items()},
         }
-        for wish in QOS_OPTIONS.values()
+        for option in QOS_OPTIONS.values()
     ]
     if as_json:
         print(json.dumps(rows))
         return
-    table = Table(Column("wish", no_wrap=True), "on", "kept by", "meaning")
-    for wish in QOS_OPTIONS.values():
-        able = [name for name, template in installed.items() if wish.supported_by(template)]
+    table = Table(Column("option", no_wrap=True), "on", "supported by", "meaning")
+    for option in QOS_OPTIONS.values():
+        able = [name for name, template in installed.items() if option.supported_by(template)]
         by = "all" if len(able) == len(installed) else ", ".join(able) or "none"
-        table.add_row(marked(wish.name), ", ".join(wish.on), by, wish.meaning)
+        table.add_row(marked(option.name), ", ".join(option.on), by, option.meaning)
     screen().print(table)

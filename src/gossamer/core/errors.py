@@ -13,8 +13,8 @@
     │   ├── UnknownKey            the registry has nothing under that key
     │   ├── ChannelExists         the channel is there, but with another template or other settings
     │   ├── TooLarge              a payload, envelope or count is over its limit
-    │   ├── BadEnvelope           an attribute or a wish has the wrong type or range
-    │   ├── UnsupportedQoS           the template of a channel cannot keep a wish; names templates that can
+    │   ├── BadEnvelope           an attribute or a QoS field has the wrong type or range
+    │   ├── UnsupportedQoS           the template of a channel does not support a QoS option; names templates that do
     │   ├── UnsupportedOperation  the template of a channel does not offer an operation
     │   ├── UnknownCodec          this program does not know how a payload was made, or is to be made
     │   ├── BadFilter             a filter's text cannot be read; names the place in it and says what fits
@@ -164,12 +164,12 @@ class BadEnvelope(LocalError):
 
 
 class UnsupportedQoS(LocalError):
-    """The template of a channel cannot keep a wish."""
+    """The template of a channel does not support an option of quality of service."""
 
     def __init__(self, wish: str, template: str, able: Iterable[str]) -> None:
         self.wish, self.template, self.able = wish, template, sorted(able)
-        others = f"these can: {', '.join(self.able)}" if self.able else "no installed template can"
-        super().__init__(f"a channel of template {template!r} cannot keep the wish {wish}; {others}")
+        others = f"these do: {', '.join(self.able)}" if self.able else "no installed template does"
+        super().__init__(f"a channel of template {template!r} does not support {wish}; {others}")
 
 
 class UnsupportedOperation(LocalError):

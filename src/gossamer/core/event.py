@@ -1,6 +1,6 @@
 """Events as applications see them: an envelope that can be read on the way, and a payload that cannot.
 
-An envelope has attributes (small typed values that criteria look at) and delivery wishes. Wishes
+An envelope has attributes (small typed values that criteria look at) and quality of service. Its fields
 travel in the header of the parcel, once for all its events, and only if somebody made one.
 """
 
@@ -60,7 +60,7 @@ def travels(value: object) -> bool:
 
 
 class QoS(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """How an event would like to be treated on its way. A wish that is not made costs no bytes.
+    """The quality of service of an event. A field that keeps its default costs no bytes.
 
     priority
         0 (first to be given up) to 9; a subscription that discards by priority looks at it.
@@ -76,7 +76,7 @@ class QoS(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
     retain
         Whether it becomes the last value of its channel, for those who ask later.
     codec
-        How its payload was made; set where a channel has a codec, and no wish of its own.
+        How its payload was made; set where a channel has a codec.
     """
 
     priority: int = DEFAULT_PRIORITY
@@ -89,18 +89,18 @@ class QoS(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
 
     def __post_init__(self) -> None:
         if type(self.priority) is not int or not 0 <= self.priority <= 9:
-            raise BadEnvelope("wish 'priority'", self.priority, "a whole number from 0 to 9")
+            raise BadEnvelope("QoS 'priority'", self.priority, "a whole number from 0 to 9")
         for name in ("expiry", "earliest"):
             value = getattr(self, name)
             if value is not None and not (type(value) in (int, float) and 0 < value <= TEN_YEARS):
-                raise BadEnvelope(f"wish {name!r}", value, "seconds, more than 0 and at most ten years")
+                raise BadEnvelope(f"QoS {name!r}", value, "seconds, more than 0 and at most ten years")
         if self.essential not in (None, True, False):
-            raise BadEnvelope("wish 'essential'", self.essential, "True, False or None")
+            raise BadEnvelope("QoS 'essential'", self.essential, "True, False or None")
         for name in ("report", "retain"):
             if type(getattr(self, name)) is not bool:
-                raise BadEnvelope(f"wish {name!r}", getattr(self, name), "True or False")
+                raise BadEnvelope(f"QoS {name!r}", getattr(self, name), "True or False")
         if type(self.codec) is not int or not 0 <= self.codec <= MAX_CODEC:
-            raise BadEnvelope("wish 'codec'", self.codec, f"a whole number from 0 to {MAX_CODEC}")
+            raise BadEnvelope("QoS 'codec'", self.codec, f"a whole number from 0 to {MAX_CODEC}")
 
     def within(self, wider: QoS) -> QoS:
         """These, and of a wider circle those that are not made here."""
@@ -124,7 +124,7 @@ class Envelope(msgspec.Struct, frozen=True):
         if not isinstance(self.attributes, dict):
             raise BadEnvelope("attributes", self.attributes, "a dict of names and values")
         if not isinstance(self.qos, QoS):
-            raise BadEnvelope("wishes", self.qos, "a Wishes object")
+            raise BadEnvelope("qos", self.qos, "a QoS object")
         if self.attributes:
             check_attributes(self.attributes)
             # a copy: the event waits in the open parcel, and the caller may go on using the dict

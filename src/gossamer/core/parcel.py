@@ -235,7 +235,7 @@ class Parcel:
         return other
 
     def qos_rules(self, qos: QoS) -> Parcel:
-        """The same parcel as one of its readers sees it, with other wishes."""
+        """The same parcel as one of its readers sees it, with another quality of service."""
         if qos == self.qos:
             return self
         return self._with(msgspec.structs.replace(self.header, qos=qos))
@@ -320,7 +320,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def envelope(self) -> Envelope:
-        """Attributes and wishes."""
+        """Attributes and quality of service."""
         return Envelope(self.attributes, self.parcel.qos)
 
 

@@ -1,8 +1,8 @@
-"""Delivery wishes: what can be wished for, where, and which templates keep it.
+"""Quality of service: the options, where each may be given, and which templates support it.
 
-A wish is made on a channel, a subscription or an event; the narrower wins. One that the template of the
-channel cannot keep is refused when it is made. Whether it can follows from what the template promises:
-nothing here knows any template by name.
+An option is given on a channel, a subscription or an event; the narrower wins. An option that the template
+of the channel does not support is refused at once. Whether a template supports an option follows from its
+promises: this module knows no template by name.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ ORDERED = frozenset({GAP_FREE, CAUSAL, TOTAL_ORDER})
 
 
 class Option(msgspec.Struct, frozen=True):
-    """Something that can be wished for.
+    """One option of quality of service.
 
     on
-        Where it can be made.
+        Where it can be given.
     needs
         Promises without which it cannot be kept.
     bars
@@ -102,7 +102,7 @@ def refuse(wish: str, template: type[Template[Any]], templates: Callable[[], Tem
 
 
 def made(qos: QoS) -> list[str]:
-    """Names of the wishes that are made."""
+    """Names of the options that are given."""
     return [
         name
         for name in qos.__struct_fields__

@@ -21,7 +21,7 @@ HEADER_ALLOWANCE = 400
 
 
 class _Open:
-    """Events alike in their wishes."""
+    """Events alike in their quality of service."""
 
     __slots__ = ("attributes", "first", "payloads", "qos")
 
@@ -144,7 +144,7 @@ class Sealer:
     def add_together(self, events: Sequence[tuple[bytes, Attributes, QoS]]) -> range:
         """Accept events into one parcel of their own; their numbers."""
         if any(qos != events[0][2] for _, _, qos in events):
-            raise BadEnvelope("transaction", f"{len(events)} events", "events alike in their wishes")
+            raise BadEnvelope("transaction", f"{len(events)} events", "events alike in their quality of service")
         size = HEADER_ALLOWANCE + sum(
             len(payload) + EVENT_OVERHEAD + (_size(attributes) if attributes else 1)
             for payload, attributes, _ in events

@@ -142,5 +142,5 @@ async def test_what_cannot_be_is_refused() -> None:
 async def test_where_nothing_is_acknowledged_waiting_for_it_is_refused_at_once(template: str) -> None:
     async with connect(role=Role.PEER if template == "multiring" else None) as node:
         channel = await node.channel("news", template)
-        with pytest.raises(UnsupportedQoS, match=r"acknowledged; these can: .*reliable"):
+        with pytest.raises(UnsupportedQoS, match=r"acknowledged; these do: .*reliable"):
             await channel.acknowledged(await channel.publish(b"x") if template != "multiring" else 1)

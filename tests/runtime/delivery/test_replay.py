@@ -90,12 +90,12 @@ async def test_history_of_a_template_that_keeps_none_is_refused() -> None:
             channel.subscribe(from_offset=0)
 
 
-@pytest.mark.parametrize("wish", [{"from_place": -1}, {"from_time": -1.0}, {"from_time": 1e12}])
-async def test_a_history_that_cannot_be_is_refused(wish: dict[str, float]) -> None:
+@pytest.mark.parametrize("start", [{"from_offset": -1}, {"from_time": -1.0}, {"from_time": 1e12}])
+async def test_a_history_that_cannot_be_is_refused(start: dict[str, float]) -> None:
     async with connect() as node:
         channel = await node.channel("log", template="persistent")
         with pytest.raises(BadEnvelope, match="history"):
-            channel.subscribe(**wish)  # type: ignore[arg-type]
+            channel.subscribe(**start)  # type: ignore[arg-type]
 
 
 async def test_an_acknowledgement_that_does_not_come_is_said_to_be_missing() -> None:

@@ -134,9 +134,9 @@ class Channel(Outlet):
 
         What that means is the template's: see `Acknowledged` in ``gossamer templates NAME``. Raises
         UnsupportedQoS at once where the template never acknowledges, and NoAnswer after so many seconds.
-        Raises Lost if the nodes responsible gave it up, or an earlier one that the application does not know of.
-        Raises DiskFull while the disk that it has to go to is full: the event stays on its way, and is stored
-        once there is room.
+        Raises Lost if the nodes responsible gave it up, or an earlier event that the application does not
+        know of. Raises DiskFull while the disk that stores the event is full: the event stays on its way,
+        and is stored once there is room.
         """
         if not self._instance.template.acknowledges:
             able = [name for name, each in catalog.templates().items() if each.acknowledges]
