@@ -33,10 +33,10 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_who_keeps_which_wish_is_a_table_and_rows() -> None:
-    assert "transaction" in run("--wishes").stdout, "also on a narrow terminal"
-    rows = {row["wish"]: row for row in json.loads(run("--wishes", "--json").stdout)}
-    assert rows["history"]["kept"]["persistent"]
-    assert not rows["history"]["kept"]["reliable"]
+    assert "transaction" in run("--qos").stdout, "also on a narrow terminal"
+    rows = {row["option"]: row for row in json.loads(run("--qos", "--json").stdout)}
+    assert rows["history"]["supported"]["persistent"]
+    assert not rows["history"]["supported"]["reliable"]
     assert rows["history"]["on"] == ["subscription"]
 
 

@@ -12,7 +12,17 @@ import pytest
 from gossamer.core import trace
 from gossamer.core.context import LINKED, TREE, Context
 from gossamer.core.control import AHEAD, Control, Instant, Message, on
-from gossamer.core.effect import Deliver, DeliverFeedback, Drop, Effect, SubscribersChanged, Note, Reply, Send, Wake
+from gossamer.core.effect import (
+    Deliver,
+    DeliverFeedback,
+    Drop,
+    Effect,
+    Note,
+    Reply,
+    Send,
+    SubscribersChanged,
+    Wake,
+)
 from gossamer.core.engine import Engine
 from gossamer.core.errors import (
     ConfigError,

@@ -12,12 +12,13 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, supp
 
 import pytest
 
-from gossamer import Limits, NoAnswer, Node
+from gossamer import Limits, Node
 from gossamer.core.control import LINK_CHANNEL, Control, Message
 from gossamer.core.names import NANOSECONDS, Role, channel_id
 from gossamer.core.parcel import Answer, Header, Parcel, make_body
 from gossamer.core.receipt import Stamp
 from gossamer.core.wire import CONTROL, MAX_CONTROL, PARCEL, VERSION, decode, decode_message, encode
+from gossamer.errors import NoAnswer
 from gossamer.overlay.directory.service import Asked, Directory, Lookup
 from gossamer.overlay.groups.messages import TreeUpdate
 from gossamer.runtime.net.handshake import Hello, Ping, Pong, decoder

@@ -53,7 +53,7 @@ Source = Annotated[Path, typer.Argument(help=f"A Python file, or a folder with a
 def templates(
     context: typer.Context,
     as_json: Json = False,
-    qos: Annotated[bool, typer.Option("--qos", help="Which template supports which option of quality of service.")] = False,
+    qos: Annotated[bool, typer.Option("--qos", help="Which template supports which option.")] = False,
 ) -> None:
     """List the templates: name, promise, cost and needs."""
     if context.invoked_subcommand is None:

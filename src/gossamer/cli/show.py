@@ -1,4 +1,4 @@
-"""``gossamer templates``: what is installed and which options of quality of service it supports, read from the code."""
+"""``gossamer templates``: what is installed and which QoS options it supports, read from the code."""
 
 from __future__ import annotations
 

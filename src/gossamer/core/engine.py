@@ -19,10 +19,10 @@ from gossamer.core.effect import (
     DeliverFeedback,
     Drop,
     Effect,
-    SubscribersChanged,
     Note,
     Report,
     Room,
+    SubscribersChanged,
     senseless,
 )
 from gossamer.core.errors import ProtocolError, UnknownChannel, UnknownTemplate

@@ -14,7 +14,7 @@
     │   ├── ChannelExists         the channel is there, but with another template or other settings
     │   ├── TooLarge              a payload, envelope or count is over its limit
     │   ├── BadEnvelope           an attribute or a QoS field has the wrong type or range
-    │   ├── UnsupportedQoS           the template of a channel does not support a QoS option; names templates that do
+    │   ├── UnsupportedQoS        the template of a channel lacks a QoS option; names templates that have it
     │   ├── UnsupportedOperation  the template of a channel does not offer an operation
     │   ├── UnknownCodec          this program does not know how a payload was made, or is to be made
     │   ├── BadFilter             a filter's text cannot be read; names the place in it and says what fits

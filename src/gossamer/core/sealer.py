@@ -144,7 +144,7 @@ class Sealer:
     def add_together(self, events: Sequence[tuple[bytes, Attributes, QoS]]) -> range:
         """Accept events into one parcel of their own; their numbers."""
         if any(qos != events[0][2] for _, _, qos in events):
-            raise BadEnvelope("transaction", f"{len(events)} events", "events alike in their quality of service")
+            raise BadEnvelope("transaction", f"{len(events)} events", "events alike in QoS")
         size = HEADER_ALLOWANCE + sum(
             len(payload) + EVENT_OVERHEAD + (_size(attributes) if attributes else 1)
             for payload, attributes, _ in events
