@@ -89,7 +89,9 @@ class Net(Witness):
         self.got[node, parcel.stamp.node].extend(numbers)
         self.order[node].extend((parcel.stamp.node, number) for number in numbers)
 
-    def missed(self, world: World, node: str, life: int, channel: str, source: str) -> None:
+    def missed(
+        self, world: World, node: str, life: int, channel: str, source: str, to: tuple[int, ...] | None = None
+    ) -> None:
         self.gaps[node].append(source)
 
     def at(self, node: str) -> Any:

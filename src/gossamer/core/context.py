@@ -209,9 +209,10 @@ class Context:
         """Tell publishers here that their events of these numbers were given up by the nodes responsible."""
         self._emit(Lost(self.id, first, last))
 
-    def gap(self, source: str) -> None:
-        """Tell local subscribers that events of a source are missing."""
-        self._emit(Missed(self.id, source))
+    def gap(self, source: str, to: tuple[int, ...] | None = None) -> None:
+        """Tell local subscribers, or some of their subscriptions, that events of a source are missing."""
+        if to is None or to:
+            self._emit(Missed(self.id, source, to))
 
     def note(self, action: str, place: int, source: tuple[str, int], sequence: int, order: str = "") -> None:
         """Leave in the trace which place was given to a parcel, named by its source and sequence number.

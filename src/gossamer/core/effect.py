@@ -109,10 +109,15 @@ class Lost(Effect, frozen=True):
 
 
 class Missed(Effect, frozen=True):
-    """Subscribers on a channel here did not keep up with a source: events of it are missing."""
+    """Subscribers on a channel here did not keep up with a source: events of it are missing.
+
+    to
+        The subscriptions that lack them; None for all on the channel.
+    """
 
     channel: int
     source: str
+    to: tuple[int, ...] | None = None
 
 
 class Note(Effect, frozen=True):

@@ -260,8 +260,9 @@ class Host:
             case Append() | Read() | Trim() | Retain() | Repair():
                 self._storage.request(effect)
             case Missed():
-                for subscriber in tuple(self.subscribers.values()):
-                    subscriber.gap(effect.channel, effect.source)
+                for number, subscriber in tuple(self.subscribers.items()):
+                    if effect.to is None or number in effect.to:
+                        subscriber.gap(effect.channel, effect.source)
             case Acknowledged():
                 self.acknowledged[effect.channel] = effect.number
                 self.changed()

@@ -344,7 +344,7 @@ class Carrier:
     def _missed(self, host: Host, effect: Missed) -> None:
         channel = self.channels[effect.channel].name
         for witness in host.witnesses:
-            witness.missed(self._world, host.name, host.life, channel, effect.source)
+            witness.missed(self._world, host.name, host.life, channel, effect.source, effect.to)
 
     def _lost(self, host: Host, effect: Lost) -> None:
         channel = self.channels[effect.channel].name

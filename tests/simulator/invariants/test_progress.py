@@ -31,11 +31,13 @@ def moving(template: str, seed: int, **changed: Any) -> Result:
     return run(scenario, seed, traced=False)
 
 
-@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize(
+    ("template", "seed"), [*((name, 1) for name in TEMPLATES), *(("persistent", seed) for seed in (2, 5, 8))]
+)
 def test_what_moving_clients_publish_arrives_and_is_acknowledged_through_a_rolling_restart(
-    template: str,
+    template: str, seed: int
 ) -> None:
-    result = moving(template, 1)
+    result = moving(template, seed)
     assert result.violations == 0, result.examples
     assert not result.unjudged
     assert result.published == 1840
@@ -43,6 +45,17 @@ def test_what_moving_clients_publish_arrives_and_is_acknowledged_through_a_rolli
     stayed = result.channels["orders"].stayed
     assert (stayed.seats, stayed.delivered) == (5, stayed.expected)
     assert result.delivered - result.earlier >= 0.99 * result.expected  # one that restarts has to join again
+
+
+@pytest.mark.parametrize("template", ["reliable", "causal", "total-order"])
+def test_a_client_that_listens_again_is_told_of_no_gap_for_the_time_that_it_did_not(template: str) -> None:
+    scenario = load(PLAIN / f"{template}.toml")
+    again = msgspec.structs.replace(
+        scenario.subscribe[0], nodes=("n4-c2", "n6-c1", "n5"), join=70.0, stay=30.0, away=25.0, leave=450.0
+    )
+    result = moving(template, 3, subscribe=(*scenario.subscribe, again), rolling=(), move=())
+    assert result.violations == 0, result.examples
+    assert result.missed == 0
 
 
 LEFT_OUT = {

@@ -56,7 +56,9 @@ class Orders(Witness):
             (stamp.node, stamp.first + each) for each in (range(stamp.count) if picks is None else picks)
         ]
 
-    def missed(self, world: World, node: str, life: int, channel: str, source: str) -> None:
+    def missed(
+        self, world: World, node: str, life: int, channel: str, source: str, to: tuple[int, ...] | None = None
+    ) -> None:
         self.gaps.append((node, source))
 
 

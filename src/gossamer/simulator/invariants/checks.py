@@ -380,10 +380,18 @@ class Ledger(Witness):
                 del self._verified[next(iter(self._verified))]
         return None
 
-    def missed(self, world: World, node: str, life: int, channel: str, source: str) -> None:
+    def missed(
+        self,
+        world: World,
+        node: str,
+        life: int,
+        channel: str,
+        source: str,
+        to: tuple[int, ...] | None = None,
+    ) -> None:
         books = self.channels[channel]
         for seat in books.seats.values():
-            if seat.key[:2] == (node, life):
+            if seat.key[:2] == (node, life) and (to is None or seat.key[2] in to):
                 books.counts.missed += 1
                 seat.told = True
                 for check in books.checks:

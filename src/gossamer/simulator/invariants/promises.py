@@ -349,7 +349,7 @@ class Progress(Check):
                 due -= 1
             for seat in seats.values() if due else ():
                 since = self._since.get((seat, source[0]), seat.at) + self.joined
-                if seat.history and not seat.told and self.clock() >= seat.at + self.patience:
+                if seat.history and self.clock() >= seat.at + self.patience:
                     self.judged += 1
                     asked = (each for each in range(1, due + 1) if (source, each) not in self._lost)
                     hole = next((each for each in asked if not seat.has(source, each)), 0)

@@ -66,7 +66,15 @@ class Witness:
     ) -> None:
         """Events of a parcel (``picks`` are indexes, None means all) reached a subscription."""
 
-    def missed(self, world: World, node: str, life: int, channel: str, source: str) -> None:
+    def missed(
+        self,
+        world: World,
+        node: str,
+        life: int,
+        channel: str,
+        source: str,
+        to: tuple[int, ...] | None = None,
+    ) -> None:
         """The subscriptions of a node were told that they did not keep up with a source."""
 
     def acknowledged(self, world: World, node: str, life: int, channel: str, number: int) -> None:

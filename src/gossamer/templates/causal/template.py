@@ -246,11 +246,16 @@ class Causal(Reliable[S]):
         if stamp.count:
             super().in_order(ctx, parcel, sender)
 
+    def listen(self) -> None:
+        super().listen()
+        self._heard.clear()
+        self._gaps.clear()
+
     def _tell_gaps(self, ctx: Context, follows: SourceKey = NOBODY) -> None:
         """Of sources that live anew nothing more may come; then there is no gap."""
         for key in [key for key in self._gaps if key == follows or not self.streams.anew(key)]:
             del self._gaps[key]
-            ctx.gap(key[0])
+            self.tell_gap(ctx, key[0])
 
     def _note(self, parcel: Parcel) -> None:
         """Whoever depends on a parcel depends on what it depends on: that need not be named any more."""

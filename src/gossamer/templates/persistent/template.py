@@ -194,6 +194,14 @@ class Persistent(LoggedOrder[S]):
         reach = max(replayed.first + len(replayed.frames), replayed.asked + MAX_REPLAYED)
         return replayed.asked <= replayed.first <= replayed.following <= reach
 
+    def tell_gap(self, ctx: Context, source: str) -> None:
+        """A subscription that reads the history asks for what did not come; the others lack it."""
+        for subscription, wish in self.wishes.items():
+            if wish.done and subscription in ctx.subscribers:
+                wish.done = False
+                self._ask(ctx, subscription, wish)
+        ctx.gap(source, tuple(each for each in ctx.subscribers if each not in self.wishes))
+
     def deliver(self, ctx: Context, parcel: Parcel, sender: str | None) -> None:
         number = parcel.place or 0
         self._live = number + 1

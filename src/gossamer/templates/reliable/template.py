@@ -129,10 +129,18 @@ class Reliable(Sourced[S]):
     def advance(self, ctx: Context, stream: Stream, sender: str | None) -> None:
         """Deliver what is next in order."""
         if stream.gap():
-            ctx.gap(stream.node)
+            self.tell_gap(ctx, stream.node)
         for parcel in stream.ready(lambda parcel: self.turn(ctx, parcel)):
             self.in_order(ctx, parcel, sender)
         self._release(ctx, stream)
+
+    def tell_gap(self, ctx: Context, source: str) -> None:
+        """Subscriptions here lack events of a source, and will never have them."""
+        ctx.gap(source)
+
+    def listen(self) -> None:
+        """The first subscription begins here: what came before it is no concern of it."""
+        self.streams.listen()
 
     def turn(self, ctx: Context, parcel: Parcel) -> bool:
         """Whether a parcel that is next in order may be delivered; what may not waits in the window."""
@@ -285,6 +293,8 @@ class Reliable(Sourced[S]):
 
     def on_membership(self, ctx: Context, membership: Membership) -> None:
         super().on_membership(ctx, membership)
+        if membership.change == "subscribed" and len(ctx.subscribers) == 1:
+            self.listen()
         if membership.change == "down":
             self._answers |= any(stream.entry == ctx.node for stream in self.streams.values())
         for key, stream in self.streams.items():

@@ -16,14 +16,24 @@ class Streams(dict[SourceKey, Stream]):
         super().__init__()
         self.ended: dict[SourceKey, int] = {}
         self._torn: set[SourceKey] = set()
+        self._unheard: set[SourceKey] = set()
+        """Of those that are over, the ones that ended before anything here listened."""
 
     def begin(self, key: SourceKey, address: str, first: int) -> Stream:
         """A stream that was not here; it goes on where it was forgotten."""
         forgotten = self.ended.pop(key, 0)
         stream = self[key] = Stream(address, max(first, forgotten), key[1])
-        stream.begun, stream.torn = bool(forgotten), key in self._torn
+        stream.begun, stream.torn = bool(forgotten) and key not in self._unheard, key in self._torn
         self._torn.discard(key)
+        self._unheard.discard(key)
         return stream
+
+    def listen(self) -> None:
+        """The first subscription begins here: what was delivered before it, or is missing, is not its own."""
+        for stream in self.values():
+            stream.begun = stream.torn = False
+        self._torn.clear()
+        self._unheard = set(self.ended)
 
     def forget(self, key: SourceKey) -> None:
         """Remember of a stream only what comes next; of the oldest not even that."""
@@ -31,10 +41,13 @@ class Streams(dict[SourceKey, Stream]):
         self.ended[key] = stream.next
         if stream.torn:
             self._torn.add(key)
+        if not stream.begun:
+            self._unheard.add(key)
         while len(self.ended) > MAX_ENDED:
             oldest = next(iter(self.ended))
             del self.ended[oldest]
             self._torn.discard(oldest)
+            self._unheard.discard(oldest)
 
     def anew(self, key: SourceKey) -> bool:
         """Whether a source is known to live anew."""

@@ -17,7 +17,7 @@ from gossamer.core.errors import ProtocolError
 from gossamer.core.names import VIRTUAL, nanoseconds
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import SourceKey
-from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, PROGRESS, TOTAL_ORDER
+from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, PROGRESS, TOTAL_ORDER, Membership
 from gossamer.core.trace import ORDERED
 from gossamer.overlay.groups.tree import Rooted
 from gossamer.templates.multicast import on_backbone
@@ -288,7 +288,7 @@ class TotalOrder(Reliable[S]):
             return stream.over == 2  # nobody has anything of it for this node
         if stream.next < number + (lost := stream.lost(number)):
             if stream.begun:
-                ctx.gap(key[0])
+                self.tell_gap(ctx, key[0])
             for parcel in stream.skip(number + lost):
                 ctx.drop(parcel, "without a place")
         super().advance(ctx, stream, sender)
@@ -332,15 +332,20 @@ class TotalOrder(Reliable[S]):
             stream = self.streams.get(entry.key)
             if stream is not None and stream.next <= entry.sequence:
                 stream.miss(entry.sequence)
-            ctx.gap(entry.key[0])
+            self.tell_gap(ctx, entry.key[0])
             self._pass()
         self._go_on(ctx, None)
 
     def _jump(self, ctx: Context, index: int) -> None:
-        """Places are missing: whatever they were for is missing too; 0 if nothing that follows is known."""
+        """Places are missing: whatever they were for is missing too; 0 if nothing that follows is known.
+
+        Subscriptions to which nothing was delivered yet begin behind what is missing.
+        """
         self.next, self._torn = index, self._torn if self._torn > index > 0 else 0
-        for name in sorted({key[0] for key in self.streams if not key[0].startswith(VIRTUAL)}):
-            ctx.gap(name)
+        sources = {key: stream for key, stream in self.streams.items() if not key[0].startswith(VIRTUAL)}
+        if any(stream.begun for stream in sources.values()):
+            for name in sorted({key[0] for key in sources}):
+                self.tell_gap(ctx, name)
 
     # sequencing
 
@@ -475,6 +480,14 @@ class TotalOrder(Reliable[S]):
     def regrouped(self, ctx: Context) -> None:
         super().regrouped(ctx)
         self._begin(ctx)
+
+    def on_membership(self, ctx: Context, membership: Membership) -> None:
+        """A client that begins to listen, for itself or for those below it, heard no order meanwhile."""
+        apart = not on_backbone(ctx) and not self.interests.listening(ctx.server)
+        if apart and membership.change == "subscribed" and len(ctx.subscribers) == 1:
+            self.next = self._known = self._torn = 0
+            self.places = {}
+        super().on_membership(ctx, membership)
 
     def on_container(self, ctx: Context, name: str, value: object) -> None:
         super().on_container(ctx, name, value)
