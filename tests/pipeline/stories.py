@@ -81,6 +81,9 @@ class Story:
     def acknowledged(self, source: str, number: int) -> Story:
         return self.row(source, trace.MEMBER, trace.ACKNOWLEDGED, source, first=number)
 
+    def lost(self, source: str, number: int, count: int = 1) -> Story:
+        return self.row(source, trace.MEMBER, trace.LOST, source, first=number, count=count)
+
     def later(self, seconds: int) -> Story:
         """Time passes."""
         self.now += seconds * SECOND
@@ -400,6 +403,21 @@ def hasty() -> list[Story]:
     ]
 
 
+def lost() -> list[Story]:
+    """The acknowledgement passes over an event that is told to be lost; those beside it are asked for."""
+    story = _publish(waiting("lost", ("progress", "a", "a", 1, SOMEWHERE), promises="progress durable"), 1)
+    story.found += (("progress", "c", "a", 4, "delivered here, for it was acknowledged"),)
+    story.found += (("durable", "a", "a", 4, STORED_FIRST),)
+    story.noted("k", trace.STORED, 1, "a", 1)
+    _publish(story, 2).lost("a", 2).published("a", 3, 1)
+    story.noted("k", trace.STORED, 2, "a", 3).delivered("b", "a", 3).delivered("c", "a", 3)
+    _publish(story, 4, 5).delivered("b", "a", 4).lost("a", 5).acknowledged("a", 5)
+    last = (
+        _publish(waiting("lost-last"), 1).delivered("b", "a", 1).delivered("c", "a", 1).acknowledged("a", 1)
+    )
+    return [story, _publish(last, 2, 3).lost("a", 2, 2).ended(600)]
+
+
 def unstored() -> Story:
     """Acknowledged: stored before, long after, never, and just after by the clock of another node."""
     found = (("durable", "a", "a", 2, STORED_FIRST), ("durable", "a", "a", 3, STORED_FIRST))
@@ -437,6 +455,8 @@ def _something(story: Story, draw: Random, quiet: bool) -> None:
                 story.restarted(node).subscribed(node)
         case 11:
             story.acknowledged(source, number).later(draw.choice((0, 20)))
+            if number == 3:
+                story.lost(source, number, count)
         case 12:
             story.row(node, trace.MEMBER, draw.choice((trace.UP, trace.DOWN)), peer=peer)
         case 13:
@@ -486,6 +506,7 @@ STORIES = {
         unanswered(),
         *gap_told(),
         *hasty(),
+        *lost(),
         unstored(),
         deadline(),
         feedback(),

@@ -1,7 +1,8 @@
 """When each parcel was acknowledged: for audits of what an acknowledgement stands for.
 
 A source is told that its events up to a number are acknowledged; a parcel is from the first such row that
-covers its last event. Instants of different nodes are compared with a slack (SKEW), for their clocks differ.
+covers its last event, unless the source was told that events of it are lost: the number passes over those.
+Instants of different nodes are compared with a slack (SKEW), for their clocks differ.
 """
 
 from __future__ import annotations
@@ -21,10 +22,17 @@ SKEW = 10**9
 SOURCE = "run, channel, source, source_incarnation"
 """What tells one life of a source on a channel from another."""
 
-ACKNOWLEDGED = f"""parcels as (
+ACKNOWLEDGED = f"""lost as (
+    select {SOURCE}, first as lost_first, first + count - 1 as lost_last
+    from {{rows}} left semi join promised using (run, channel) where {of(trace.MEMBER, trace.LOST)}
+), known as (
     select {PARCEL}, min(at) as at, min(first) as first, max(first + count - 1) as last, max(value) as until
     from {{rows}} left semi join promised using (run, channel)
     where {of(trace.PARCEL, trace.PUBLISHED)} and count > 0 group by {PARCEL}
+), parcels as (
+    select k.* from known k left anti join lost l
+    on k.run = l.run and k.channel = l.channel and k.source = l.source
+        and k.source_incarnation = l.source_incarnation and first <= lost_last and lost_first <= last
 ), answers as (
     select {SOURCE}, first as last, at as told from {{rows}} left semi join promised using (run, channel)
     where {of(trace.MEMBER, trace.ACKNOWLEDGED)}
@@ -36,7 +44,9 @@ ACKNOWLEDGED = f"""parcels as (
             select {PARCEL}, at, first, last, until, null as answer from parcels union all
             select {SOURCE}, null, null, null, last, null, told from answers)
     ) where sequence is not null and told is not null)"""
-"""``parcels`` with events; those ``acknowledged``, and since when; ``answers``: what sources were told."""
+"""``parcels`` with events, of which none was told to be lost; those ``acknowledged``, and since when;
+``answers``: what sources were told.
+"""
 
 
 class Published(msgspec.Struct, frozen=True):
@@ -60,11 +70,15 @@ class Published(msgspec.Struct, frozen=True):
 
 
 def published(run: Whole, channels: set[str]) -> list[Published]:
-    """What sources published on some channels."""
+    """What sources published on some channels, without parcels that they were told are lost."""
     answers: dict[tuple[str, str, int], list[tuple[int, int]]] = defaultdict(list)
     for row in run.of(trace.MEMBER, trace.ACKNOWLEDGED):
         if row.channel in channels:
             answers[row.parcel[:3]].append((row.first, row.at))
+    lost: dict[tuple[str, str, int], list[tuple[int, int]]] = defaultdict(list)
+    for row in run.of(trace.MEMBER, trace.LOST):
+        if row.channel in channels:
+            lost[row.parcel[:3]].append((row.first, row.first + row.count - 1))
     earliest = {source: list(_earliest(told)) for source, told in answers.items()}
     found: dict[Parcel, tuple[int, int, int, int]] = {}
     for row in run.of(trace.PARCEL, trace.PUBLISHED):
@@ -75,6 +89,7 @@ def published(run: Whole, channels: set[str]) -> list[Published]:
     return [
         Published(parcel, *said, _told(earliest.get(parcel[:3], []), said[2]))
         for parcel, said in found.items()
+        if not any(low <= said[2] and said[1] <= high for low, high in lost.get(parcel[:3], ()))
     ]
 
 

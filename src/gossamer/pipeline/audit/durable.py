@@ -6,8 +6,9 @@ gets, it gets every place, each after those before it. One with criteria is aske
 or what a subscription was told of as missing is not asked for.
 
 At least one log has an event on disk, give or take SKEW, when its source is told that it is acknowledged
-(``acknowledged`` rows). The promise is a majority of the voters, but a trace says neither how many voters
-there are nor when a voter has a parcel on disk outside the log, so the audit asks for one.
+(``acknowledged`` rows), unless the source was told that it is lost. The promise is a majority of the
+voters, but a trace says neither how many voters there are nor when a voter has a parcel on disk outside the
+log, so the audit asks for one.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A subscription is asked for an event if it was there JOINED before the event was published, has no criteria,
 did not end, and if its node stayed to the end of the run (see ``calm``). It is not asked for events of a
 source that were published before it was told of a gap in that source, nor for any of a source of which an
-event expired at its node.
+event expired at its node. Events that their source was told are lost are asked for nowhere.
 
 - The last acknowledged event of each source reached every such subscription. Where the acknowledgement only
   says that the event has its place in a total order, it must be JOINED older than the end of the run.
@@ -84,8 +84,11 @@ _OWED = f"""ordered as (
         newest.last as due, newest.at as at
     from ripe left join acked using ({SOURCE}) where coalesce(acked, 0) < newest.last
 ), owed as (
-    select {SOURCE}, due, min(at) as at, {JOINED} as joined, '{HERE}' as expected
-    from due join parcels using ({SOURCE}) where due between first and last group by {SOURCE}, due
+    select {SOURCE}, least(due, newest.last) as due, newest.at as at, {JOINED} as joined, '{HERE}' as expected
+    from (
+        select {SOURCE}, due, max(struct(first, last, at)) as newest
+        from due join parcels using ({SOURCE}) where first <= due group by {SOURCE}, due
+    )
     union all
     select {SOURCE}, due, at, greatest({JOINED}, bound) as joined, '{CALMLY}' as expected from unanswered)"""
 """``owed``: the last event of each source that was acknowledged, and the last ``unanswered`` one that is old
@@ -207,11 +210,12 @@ def _owed(
     unanswered: dict[_Source, tuple[int, int, int]],
 ) -> list[_Owed]:
     due = _told(run, run.promising(ORDERED))
-    when: dict[_Source, int] = {}
+    last: dict[_Source, tuple[int, int, int]] = {}
     for each in parcels:
-        if each.source in due and each.first <= due[each.source] <= each.last:
-            when[each.source] = min(each.at, when.get(each.source, each.at))
-    owed = [(source, due[source], at, JOINED, HERE) for source, at in when.items()]
+        if each.source in due and each.first <= due[each.source]:
+            newest = (each.first, each.last, each.at)
+            last[each.source] = max(newest, last.get(each.source, newest))
+    owed = [(source, min(due[source], number), at, JOINED, HERE) for source, (_, number, at) in last.items()]
     owed += [
         (source, number, at, max(JOINED, bound), CALMLY) for source, (number, at, bound) in unanswered.items()
     ]
