@@ -44,14 +44,12 @@ from gossamer.consensus.stores import CouncilSettings, Keeper
 from gossamer.core.context import Context
 from gossamer.core.control import AHEAD, check_instants
 from gossamer.core.errors import ProtocolError
-from gossamer.core.names import NANOSECONDS, nanoseconds
+from gossamer.core.names import NANOSECONDS, VIRTUAL, nanoseconds
 from gossamer.overlay.groups.rendezvous import ranking
 
 L = TypeVar("L", bound=Letter)
 NONE: History = (0, "")
 APART = 2**36  # more entries than one history has
-TERMS = 2**20
-"""Terms that may have passed unheard."""
 MILLISECOND = 1_000_000
 
 
@@ -61,17 +59,41 @@ def _lives(letter: Letter) -> Iterator[tuple[int, int]]:
     yield from ((life, 0) for _, life in seats)
     if isinstance(letter, Welcome):
         yield from ((life, number) for _, life, number in (*letter.positions, letter.tip))
-    if isinstance(letter, Copy):
-        for entry in letter.entries:
-            yield (entry.incarnation, entry.sequence)
-            yield from ((life, 0) for _, life in entry.seats)
 
 
-def _check_history(history: History, index: int, latest: int) -> None:
+def check_history(name: str, history: History, index: int, latest: int) -> None:
+    """Raise ProtocolError unless a history can have begun, and can have an entry at an index."""
     if history[0] > latest:
-        raise ProtocolError("message.latest", history[0], f"an instant, at most {latest}")
+        raise ProtocolError(f"message.{name}", history[0], f"an instant, at most {latest}")
     if index > history[0] + APART:
         raise ProtocolError("message.index", index, f"of that history, at most {history[0] + APART}")
+
+
+def check_term(term: int, latest: int) -> None:
+    """Raise ProtocolError unless there can have been that many terms: less than one per millisecond.
+
+    The bound is the clock's and moves on faster than terms do: wherever honest nodes are pushed to, those
+    that did not hear of it follow them a moment later.
+    """
+    if term * MILLISECOND > latest:
+        raise ProtocolError("message.term", term, f"at most {latest // MILLISECOND}")
+
+
+def check_sequence(life: int, sequence: int, latest: int) -> None:
+    """Raise ProtocolError unless a source can have sent so many parcels since its life began."""
+    if life * MILLISECOND > latest:
+        raise ProtocolError("message.seats", life, f"at most {latest // MILLISECOND}")
+    if sequence > latest - life * MILLISECOND:
+        raise ProtocolError("message.sequence", sequence, "what its source can have sent in its life")
+
+
+def check_entry(entry: Entry, latest: int) -> None:
+    """Raise ProtocolError unless an entry can be true: no order is about the parcels of an order."""
+    if entry.key[0].startswith(VIRTUAL):
+        raise ProtocolError("message.source", entry.source, "a source of events")
+    check_sequence(entry.incarnation, entry.sequence, latest)
+    for _, life in entry.seats:
+        check_sequence(life, 0, latest)
 
 
 class Council:
@@ -222,30 +244,33 @@ class Council:
         """Raise ProtocolError unless the numbers of a letter can be true; a node passes on no others."""
         check_instants(letter, ctx.now)  # also of a letter that came inside another message
         latest = ctx.now + AHEAD
-        if letter.history[0] > latest:
-            raise ProtocolError("message.history", letter.history[0], f"an instant, at most {latest}")
-        if letter.term > max(self.term, TERMS) + TERMS:
-            raise ProtocolError("message.term", letter.term, f"at most {max(self.term, TERMS) + TERMS}")
-        index, most = getattr(letter, "index", 0), letter.history[0] + APART
-        if isinstance(letter, Fetched):  # a node without a history names the index that it was asked for
-            most = latest + APART
-        if isinstance(letter, Fetch):  # the answer repeats them
-            index = max(letter.indexes, default=0)
-        if not isinstance(letter, Founded) and index > most:
-            raise ProtocolError("message.index", index, f"of that history, at most {most}")
-        if isinstance(letter, Founded):
-            _check_history(letter.latest, letter.index, latest)
+        index = 0 if isinstance(letter, Fetched | Founded) else getattr(letter, "index", 0)
+        check_history("history", letter.history, index, latest)
+        check_term(letter.term, latest)
+        match letter:
+            case Fetched():  # a node without a history names the index that it was asked for
+                check_history("index", (latest, ""), letter.index, latest)
+            case Founded():
+                check_history("latest", letter.latest, letter.index, latest)
+            case Fetch():
+                check_history("indexes", letter.history, max(letter.indexes, default=0), latest)
+            case Copy():
+                for entry in letter.entries:
+                    check_entry(entry, latest)
         for life, sequence in _lives(letter):
-            if life * MILLISECOND > latest:
-                raise ProtocolError("message.seats", life, f"at most {latest // MILLISECOND}")
-            if sequence > latest - life * MILLISECOND:
-                raise ProtocolError("message.sequence", sequence, "what its source can have sent in its life")
+            check_sequence(life, sequence, latest)
 
     def _follow(self, term: int) -> None:
         """A later term has begun."""
         self._former = self.leader or self._former
         self.term, self.voted, self.leader = term, "", ""
         self.leadership = self.candidacy = self._answer = None
+
+    def surpassed(self, history: History, term: int) -> None:
+        """A later term has told the order: this node leads no more, and the next term is later yet."""
+        if self.leads and history == self.history and term > self.term:
+            self._follow(term)
+            self._heard = self.time
 
     def resign(self) -> None:
         """This node must not vote or acknowledge any more: it neither leads nor stands."""

@@ -387,13 +387,19 @@ class Stream:
         """Forget parcels that we and all behind us have; the last of them."""
         complete, gone = self.complete, None
         if complete is not None and complete >= self.low:
-            for number in range(self.low, complete + 1):
-                if number not in self.wanted and (parcel := self.held.pop(number, None)) is not None:
-                    gone = parcel
-                    self.bytes -= parcel.size
-                    self._retire(parcel)
+            for number in self._held_between(self.low, complete):
+                if number not in self.wanted:
+                    gone = self.held.pop(number)
+                    self.bytes -= gone.size
+                    self._retire(gone)
             self.low = complete + 1
         return gone
+
+    def _held_between(self, first: int, upto: int) -> list[int]:
+        """Numbers that are held, in their order: as much work as there are parcels, whatever the numbers."""
+        if upto - first < len(self.held):
+            return [number for number in range(first, upto + 1) if number in self.held]
+        return sorted(number for number in self.held if first <= number <= upto)
 
     @property
     def waiting(self) -> bool:

@@ -35,11 +35,17 @@ class Fetching:
                 council.write(ctx, Fetch, name, lacking)
 
     def asked(self, ctx: Context, fetch: Fetch) -> None:
-        """Another seat lacks parcels."""
+        """Another seat lacks parcels: only entries of this record are answered. A node that has forgotten
+        that history, or never had it, says that it has none of them.
+        """
+        council = self._council
+        record = council.record if fetch.history == council.history else None
         for index in fetch.indexes:
-            parcel = self._council.keeper.get(index)
+            if record is not None and not record.base < index <= record.last:
+                continue
+            parcel = council.keeper.get(index) if record is not None else None
             frame = encode(parcel) if parcel is not None else b""
-            self._council.write(ctx, Fetched, fetch.origin, index, frame)
+            council.write(ctx, Fetched, fetch.origin, index, frame)
 
     def fetched(self, ctx: Context, fetched: Fetched, gone: bool) -> Parcel | None:
         """The parcel of an entry that was not here; or a seat has it not, and perhaps its source has gone."""

@@ -8,7 +8,9 @@ import msgspec
 from msgspec import Meta
 
 from gossamer.consensus.messages import Entry, History, Number
+from gossamer.consensus.node import APART, check_entry, check_history, check_term
 from gossamer.core.context import Context
+from gossamer.core.control import AHEAD, check_instants
 from gossamer.core.errors import ProtocolError
 from gossamer.core.parcel import Header, Parcel, make_body
 from gossamer.core.receipt import PROOF_BYTES, Stamp
@@ -40,6 +42,24 @@ def order_parcel(ctx: Context, address: str, number: int, order: Order) -> Parce
     return Parcel(
         Header(ctx.id, Stamp(address, ctx.incarnation, number, number, 1, _NO_PROOF), ctx.now, split), body
     )
+
+
+def check_order(order: Order, now: int, numbered: int) -> None:
+    """Raise ProtocolError unless the numbers of a part of the order can be true.
+
+    numbered
+        How many parcels are known to have had a place.
+    """
+    check_instants(order, now)
+    latest = now + AHEAD
+    if not order.entries:
+        raise ProtocolError("order.entries", 0, "at least one")
+    check_history("history", order.history, order.first + len(order.entries) - 1, latest)
+    check_term(order.term, latest)
+    if order.number > numbered + APART:
+        raise ProtocolError("order.number", order.number, f"at most {numbered + APART}")
+    for entry in order.entries:
+        check_entry(entry, latest)
 
 
 def read_order(parcel: Parcel) -> Order:

@@ -12,7 +12,8 @@ from gossamer.consensus.messages import LETTERS, Entry, Fetch, Fetched, Found, F
 from gossamer.consensus.node import NONE, Council
 from gossamer.consensus.stores import CouncilSettings, Keeper
 from gossamer.core.context import BELOW, NODES, TREE, Context
-from gossamer.core.control import AHEAD, check_instants, on
+from gossamer.core.control import on
+from gossamer.core.effect import senseless
 from gossamer.core.errors import ProtocolError
 from gossamer.core.names import VIRTUAL, nanoseconds
 from gossamer.core.parcel import Parcel
@@ -21,12 +22,19 @@ from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, PROGRESS, TOTAL_ORDER
 from gossamer.core.trace import ORDERED
 from gossamer.overlay.groups.tree import Rooted
 from gossamer.templates.multicast import on_backbone
+from gossamer.templates.reliable.messages import Have
 from gossamer.templates.reliable.sources import ReliableSettings
 from gossamer.templates.reliable.template import Reliable
 from gossamer.templates.reliable.window import Stream
 from gossamer.templates.total_order.entry_fetch import Fetching
 from gossamer.templates.total_order.forwarding import Carried, Post, Relay, Relayed
-from gossamer.templates.total_order.order_stream import MAX_PLACES, Order, order_parcel, read_order
+from gossamer.templates.total_order.order_stream import (
+    MAX_PLACES,
+    Order,
+    check_order,
+    order_parcel,
+    read_order,
+)
 
 
 class TotalOrderSettings(ReliableSettings, frozen=True):
@@ -93,7 +101,11 @@ class TotalOrder(Reliable[S]):
         self.sequencer = (0, "")
         """Term and node of whoever told the order last."""
         self._known = 0
-        """The index up to which the order was heard without a hole."""
+        """The last index of this history that was heard."""
+        self._unheard = False
+        """Whether a part of the order was not heard, and no parcel from here has had a place since."""
+        self._room = 2 * settings.send_window * MAX_PLACES
+        """Places that may wait: more than a sequencer tells before all have acknowledged them."""
         self._heard: dict[SourceKey, deque[tuple[int, int]]] = {}
         """Parcels of orders that are not done, each with the last index in it."""
         self._proposed: dict[SourceKey, int] = {}
@@ -140,6 +152,31 @@ class TotalOrder(Reliable[S]):
         """A new sequencer may have told places that this node lacks before it heard of that sequencer."""
         return self.next > 0 and stream.node.startswith(VIRTUAL)
 
+    def located(self, ctx: Context, key: SourceKey, have: Have, sender: str) -> Stream | None:
+        # a member that was away hears in this way what a teller said that has died since
+        admitted = self._is_order(ctx, have.source, sender) or not key[0].startswith(VIRTUAL)
+        return super().located(ctx, key, have, sender) if admitted else None
+
+    def on_parcel(self, ctx: Context, parcel: Parcel, sender: str) -> None:
+        if self._admits(ctx, parcel.stamp.key, parcel.stamp.source, sender):
+            super().on_parcel(ctx, parcel, sender)
+        else:
+            ctx.drop(parcel, "an order of no voter")
+
+    def _admits(self, ctx: Context, key: SourceKey, address: str, sender: str) -> bool:
+        """Whether a parcel may come from there: one of the order only from a node that may be a voter, or has
+        been one. A client believes its server.
+        """
+        if not key[0].startswith(VIRTUAL):
+            return True
+        known = key in self.streams or key[0].removeprefix(VIRTUAL) in self.group.live(ctx)
+        return self._is_order(ctx, address, sender) and (known or not on_backbone(ctx))
+
+    def _is_order(self, ctx: Context, address: str, sender: str) -> bool:
+        """Whether the order can come from an address: right from a backbone node, and never from below."""
+        entry, _, name = address.partition("/")
+        return name == VIRTUAL + entry and sender not in (ctx.container(BELOW) or ())
+
     def kept(self, stream: Stream) -> int | None:
         return stream.arrived  # a newcomer's may have had its place before its time
 
@@ -177,38 +214,51 @@ class TotalOrder(Reliable[S]):
 
     def _hear(self, ctx: Context, parcel: Parcel) -> None:
         """The order goes on."""
+        heard = self._heard.setdefault(parcel.stamp.key, deque())
         try:
             order = read_order(parcel)
-            check_instants(order, ctx.now)
+            check_order(order, ctx.now, self.keeper.numbered)
         except ProtocolError as error:  # the stream has passed it: what follows still has its turn
-            ctx.drop(parcel, f"{error.field} makes no sense")
+            ctx.drop(parcel, senseless(error))
+            heard.append((parcel.stamp.sequence, 0))
             return
-        if order.first > ctx.now + AHEAD:
-            ctx.drop(parcel, "an order from the future")
+        if order.history == self.history and len(self.places) + len(order.entries) > self._room:
+            ctx.drop(parcel, "too many places wait")
+            heard.append((parcel.stamp.sequence, 0))
             return
-        heard = self._heard.setdefault(parcel.stamp.key, deque())
         if order.history < self.history or (order.history > self.history and not self._credible(ctx, parcel)):
             heard.append((parcel.stamp.sequence, 0))
             return
-        whole = order.history == self.history and order.first <= self._known + 1
+        self.council.surpassed(order.history, order.term)
+        before, whole = self.history, self._whole(order)
         if order.history > self.history:
             self._change(ctx, order)
-        if whole:
-            self._find_skipped(ctx, order)
-        self._known = max(self._known if whole else 0, order.first + len(order.entries) - 1)
+        self._unheard |= not whole
+        self._find_skipped(ctx, order)
+        self._unheard &= before > NONE  # before the first that is told here, this node had none to hear
+        self._known = max(self._known, order.first + len(order.entries) - 1)
         self.next = self.next or order.first
         number, confirmed = order.number, {}
         for index, entry in enumerate(order.entries, order.first):
             if index >= self.next:
                 self.places[index] = (entry, number)
             number += bool(entry.source)
-            if (stream := self.streams.get(entry.key)) is not None and entry.sequence > stream.confirmed:
+            stream = self.streams.get(entry.key)
+            if stream is not None and stream.confirmed < entry.sequence <= stream.high:
                 stream.confirmed, confirmed[entry.key] = entry.sequence, stream
             self.founding.hear(order.history, index, entry.seats)
         heard.append((parcel.stamp.sequence, order.first + len(order.entries) - 1))
         self.sequencer = max(self.sequencer, (order.term, parcel.stamp.source.partition("/")[0]))
         for key, stream in confirmed.items():
             self.heard_confirmed(ctx, key, stream)
+
+    def _whole(self, order: Order) -> bool:
+        """Whether an order goes on where what was heard ends. A later history decides anew of all that was
+        not placed in the earlier, and so does the first from its beginning on.
+        """
+        if order.history > self.history:
+            return self.history > NONE or order.first == order.history[0] + 1
+        return order.first <= self._known + 1
 
     def _credible(self, ctx: Context, parcel: Parcel) -> bool:
         """Whether a later history is told by a node that may be a voter; a client believes its server."""
@@ -217,14 +267,19 @@ class TotalOrder(Reliable[S]):
     def _find_skipped(self, ctx: Context, order: Order) -> None:
         """Parcels from here without a place, though a later one has its place: they will never have one.
 
-        Told only while no part of the order is missing here: else their places may be in that part.
+        Where a part of the order was not heard, the places of those before the next one may be in that part.
         """
         own = (ctx.node, ctx.incarnation)
         stream = self.streams.get(own)
-        placed = [entry.sequence for entry in order.entries if entry.source and entry.key == own]
-        if stream is None or not placed:
+        if stream is None:
             return
-        between = (each[0] for each in self._sent if stream.confirmed < each[0] < max(placed))
+        mine = (entry.sequence for entry in order.entries if entry.source and entry.key == own)
+        placed = [number for number in mine if number <= stream.high]
+        if not placed:
+            return
+        last_known = min(placed) if self._unheard else stream.confirmed
+        self._unheard = False
+        between = (each[0] for each in self._sent if last_known < each[0] < max(placed))
         self.given_up.update(set(between).difference(placed))
 
     def heard_confirmed(self, ctx: Context, key: SourceKey, stream: Stream) -> None:
@@ -246,7 +301,7 @@ class TotalOrder(Reliable[S]):
 
     def _change(self, ctx: Context, order: Order) -> None:
         """Another history goes on from the same order, or begins one anew."""
-        self.history, self.places, self.sequencer = order.history, {}, (0, "")
+        self.history, self.places, self.sequencer, self._known = order.history, {}, (0, ""), 0
         if order.first > self.next > 0:
             self._jump(ctx, order.first)
 
@@ -277,6 +332,8 @@ class TotalOrder(Reliable[S]):
         stream = self.streams.get(key)
         if number < self.streams.upto(key):
             return True
+        if key == (ctx.node, ctx.incarnation) and (stream is None or number > stream.high):
+            return True  # this node never sent it
         if stream is None:
             stream = self.open(ctx, key, place.source)
             self._tick(ctx)
@@ -286,6 +343,10 @@ class TotalOrder(Reliable[S]):
             stream.add(kept)
         if stream.next == 0:
             return stream.over == 2  # nobody has anything of it for this node
+        if not stream.fits(number):  # no source is so far ahead of what is known of it
+            if stream.begun:
+                ctx.gap(key[0])
+            return True
         if stream.next < number + (lost := stream.lost(number)):
             if stream.begun:
                 self.tell_gap(ctx, key[0])
@@ -330,7 +391,7 @@ class TotalOrder(Reliable[S]):
         else:
             entry = place[0]
             stream = self.streams.get(entry.key)
-            if stream is not None and stream.next <= entry.sequence:
+            if stream is not None and 0 < stream.next <= entry.sequence:
                 stream.miss(entry.sequence)
             self.tell_gap(ctx, entry.key[0])
             self._pass()
@@ -444,7 +505,7 @@ class TotalOrder(Reliable[S]):
             entry = self.council.entry(index)
             assert entry is not None
             stream = self.streams.get(entry.key) or self.open(ctx, entry.key, entry.source)
-            if stream.over < 2:
+            if stream.over < 2 and stream.fits(entry.sequence):
                 stream.high = max(stream.high, entry.sequence)
                 self._tick(ctx)
 
