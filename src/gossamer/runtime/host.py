@@ -311,7 +311,7 @@ class Host:
         if strand is not None:
             problem = strand.send(item, origin)
         else:
-            problem = self.dialer.send(peer, item) if self.dialer else "no link"
+            problem = self.dialer.send(peer, item) if self.dialer and not self.closed else "no link"
         if problem is not None:
             self.do(self.engine.lost(self.now(), peer, item, problem))
 
@@ -346,7 +346,7 @@ class Host:
         old = self._timers.pop(key, None)
         if old is not None:
             old.cancel()
-        if effect.at is not None:
+        if effect.at is not None and not self.closed:  # else a node that was closed would go on for ever
             delay = max(0, effect.at - self.now()) / NANOSECONDS
             self._timers[key] = self._loop.call_later(delay, self._woken, key)
 

@@ -309,3 +309,55 @@ def test_a_node_whose_link_breaks_and_that_answers_lives_on() -> None:
     prober.hello.on_membership(prober.ctx, Membership("down", "b"))
     prober.run(5)
     assert prober.roster.live == {"a", "b", "c"}
+
+
+def test_a_node_that_comes_back_and_stops_again_at_once_is_known_to_be_dead_again_within_two_seconds() -> None:
+    """It was called dead a moment ago, has greeted since, and has not answered a probe before it went."""
+    prober = Prober({"b": 0.01, "c": 0.01}, "a-b a-c")
+    prober.run(20)
+    prober.silent.add("b")
+    for _ in range(3):
+        prober.hello.on_membership(prober.ctx, Membership("down", "b"))
+        prober.run(2)
+        assert prober.roster.live == {"a", "c"}
+        prober.hello.on_membership(prober.ctx, Membership("up", "b"))
+        assert prober.roster.live == {"a", "b", "c"}
+        prober.run(0.2)
+
+
+def test_a_node_lives_as_soon_as_it_has_a_link_but_one_below_the_backbone_is_no_node_of_it() -> None:
+    prober = Prober({"b": 0.01}, budget=0.1)
+    for name in ("b", "client"):
+        prober.hello.on_membership(prober.ctx, Membership("up", name))
+    assert prober.roster.live == {"a", "b"}
+
+
+def test_a_node_that_a_late_word_revives_is_called_dead_again_soon_and_later_each_time() -> None:
+    prober = Prober({"b": 0.01, "c": 0.01}, "a-b a-c")
+    prober.run(20)
+    prober.silent.add("b")
+    prober.hello.on_membership(prober.ctx, Membership("down", "b"))
+    prober.run(2)
+    spans = []
+    for _ in range(6):
+        begun = prober.ctx.now
+        prober.roster.hear("b", begun)
+        while "b" in prober.roster.live:
+            prober.run(1)
+        spans.append((prober.ctx.now - begun) // NANOSECONDS)
+    assert spans[0] <= 8
+    assert spans == sorted(spans)
+    assert spans[-1] >= 60
+
+
+def test_a_dead_node_whose_link_broke_takes_no_more_of_the_budget_than_others() -> None:
+    prober = Prober(others(10) | {"y": 0.02}, "a-y", budget=300.0)
+    prober.run(60)
+    prober.silent = {"y"}
+    prober.hello.on_membership(prober.ctx, Membership("down", "y"))
+    prober.run(10)
+    assert "y" not in prober.roster.live
+    before = len(prober.sent)
+    prober.run(60)
+    later = [to for _, to in prober.sent[before:]]
+    assert later.count("y") < len(later) / 4

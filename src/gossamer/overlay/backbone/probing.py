@@ -40,8 +40,11 @@ ROUNDS = 3
 """How often they are counted anew because a sign of life came by another way, perhaps a late one."""
 DOUBT = 1e-6
 """Probability of mistaking a living node for a dead one that is small enough."""
-RELENT = 60 * NANOSECONDS
-"""How long a node is not called dead again after it was: others may reach it where this node cannot."""
+FORGIVING, RELENT = 4 * NANOSECONDS, 60 * NANOSECONDS
+"""How long a node is not called dead again after it was, at first and at most: others may reach it where this
+node cannot. It doubles each time, until the node answers or has a link again; a word of the dead that comes
+late costs a moment, and not a minute.
+"""
 FEW = 32
 """Measurements below which each is worth publishing sooner."""
 OUTSTANDING = 30 * NANOSECONDS
@@ -90,19 +93,24 @@ class _Peer:
         Unanswered probes in a row, when the first of them left, and when the last probe left.
     due
         When it is to be probed again, for critical and near nodes.
-    spared
-        Until when it is not called dead.
+    spared, relent
+        Until when it is not called dead, and for how long it will be spared next.
     cut
         Rounds of probes that are left since its link broke; 0 once it has answered.
     """
 
-    __slots__ = ("cut", "distance", "due", "loss", "misses", "sent", "since", "spared")
+    __slots__ = ("cut", "distance", "due", "loss", "misses", "relent", "sent", "since", "spared")
 
     def __init__(self, loss: float) -> None:
         self.distance = 0
         self.loss = loss
-        self.cut = 0
-        self.misses = self.since = self.sent = self.due = self.spared = 0
+        self.misses = self.since = self.sent = self.due = 0
+        self.meet()
+
+    def meet(self) -> None:
+        """It was reached: nothing that was held against it counts any more."""
+        self.cut = self.misses = self.spared = 0
+        self.relent = FORGIVING
 
 
 class Hello(Template[HelloSettings]):
@@ -161,15 +169,19 @@ class Hello(Template[HelloSettings]):
         self._plan(ctx)
 
     def on_membership(self, ctx: Context, membership: Membership) -> None:
-        """A broken link is a reason to probe its node at once."""
-        if (
-            membership.change == "down"
-            and membership.who in self._peers
-            and membership.who in self.roster.live
-        ):
-            peer = self._peers[membership.who]
+        """A link that comes is a sign of life, for both have greeted; one that breaks is a reason to probe its
+        node at once.
+        """
+        who, change = membership.who, membership.change
+        if change == "up" and self.roster.serves(ctx) and who in (ctx.container(CONTACTS) or ()):
+            self._known(who).meet()
+            for nonce in [each for each, (name, *_) in self._open.items() if name == who]:
+                self._worried[nonce] = self._open.pop(nonce)[:2]  # it says nothing of the time from now on
+            self._sign(ctx, who)
+        elif change == "down" and who in self._peers and who in self.roster.live:
+            peer = self._peers[who]
             peer.cut, peer.misses = ROUNDS, 0
-            self._hurry(membership.who, peer, 0)
+            self._hurry(who, peer, 0)
             self._plan(ctx)
 
     @on(Probe)
@@ -191,8 +203,7 @@ class Hello(Template[HelloSettings]):
         for _ in range(min(peer.misses, 64)):
             self._lose(peer, 1.0)
         self._lose(peer, 0.0)
-        peer.misses = peer.spared = 0
-        peer.cut = 0
+        peer.meet()
         before = self._published.get(sender, 0)
         self.roster.distances[sender] = peer.distance
         if abs(peer.distance - before) * 8 > before:
@@ -254,14 +265,13 @@ class Hello(Template[HelloSettings]):
             if self.roster.distances.pop(name, None) is not None:
                 self._changed = True
                 peer.distance = 0
-            silent = self.roster.heard(name) <= peer.since
-            if silent and peer.spared <= ctx.now:
-                self.roster.silence(name, peer.sent, direct=True)
-            peer.cut = max(0, peer.cut - 1)
             if peer.spared <= ctx.now:
-                peer.misses = 0
+                silent = self.roster.heard(name) <= peer.since
+                if silent:
+                    self.roster.silence(name, peer.sent, direct=True)
+                peer.cut, peer.misses = max(0, peer.cut - 1), 0
                 if silent or not peer.cut:
-                    peer.spared = ctx.now + RELENT
+                    peer.spared, peer.relent = ctx.now + peer.relent, min(2 * peer.relent, RELENT)
         if peer.spared > ctx.now:
             return
         if peer.cut or name in self._critical or name in self.roster.nearest:
@@ -386,7 +396,7 @@ class Hello(Template[HelloSettings]):
         self._open[self._nonce] = (name, ctx.now, ctx.now + worry)
         self._free = ctx.now + self._gap
         peer.sent = ctx.now
-        if peer.cut:
+        if peer.cut and name in self.roster.live:
             self._hurry(name, peer, ctx.now + worry)
         elif name in self._critical or name in self.roster.nearest:
             self._hurry(name, peer, ctx.now + self._period(name, self._weights()[0]))
