@@ -681,6 +681,39 @@ def test_an_interest_forgotten_and_told_again_at_one_instant_is_newer() -> None:
     assert one < two
 
 
+def test_a_publisher_goes_on_after_its_link_was_lost_and_found_though_its_server_noticed_nothing() -> None:
+    client = FakeContext("c", server="s", now=LATER, role=Role.CLIENT)
+    server = FakeContext("s", below=("c",), now=LATER, role=Role.BACKBONE)
+    ends = {"c": (client, multicast()), "s": (server, multicast())}
+
+    def exchange() -> None:
+        while any(ctx.sent() for ctx, _ in ends.values()):
+            for name, (ctx, _) in ends.items():
+                items, other = ctx.sent(), ends["s" if name == "c" else "c"]
+                ctx.clear()
+                for to, item in items:
+                    if to in ends:
+                        getattr(other[1], "hear" if isinstance(item, Interest) else "heard")(
+                            other[0], item, name
+                        )
+
+    for ctx, template in ends.values():
+        template.on_open(ctx)
+    subscribe(server, ends["s"][1])
+    ends["s"][1].on_timer(server, "merge")  # alone, it is in the group at once
+    server.clear()
+    ends["c"][1].on_membership(client, Membership("publishing", ""))
+    exchange()
+    assert ends["c"][1].ready(client)
+    for change in ("down", "up"):
+        ends["c"][1].on_membership(client, Membership(change, "s"))
+    exchange()
+    assert ends["c"][1].ready(client)
+    item = parcel("s/c")
+    ends["c"][1].on_publish(client, item)
+    assert ("s", item) in client.sent()
+
+
 def test_a_server_joins_for_its_nodes_below_and_passes_parcels_to_those_that_listen() -> None:
     root, node = elsewhere()
     ctx = FakeContext(node, neighbours=root, below=("x", "y"), now=LATER, role=Role.BACKBONE)

@@ -311,7 +311,7 @@ def test_a_node_whose_link_breaks_and_that_answers_lives_on() -> None:
     assert prober.roster.live == {"a", "b", "c"}
 
 
-def test_a_node_that_comes_back_and_stops_again_at_once_is_known_to_be_dead_again_within_two_seconds() -> None:
+def test_a_node_that_comes_back_and_stops_again_at_once_is_known_to_be_dead_within_two_seconds() -> None:
     """It was called dead a moment ago, has greeted since, and has not answered a probe before it went."""
     prober = Prober({"b": 0.01, "c": 0.01}, "a-b a-c")
     prober.run(20)

@@ -14,7 +14,7 @@ import pytest
 
 from gossamer import Binding, Channel, Envelope, Limits, Node, NodeConfig, QoS, Role, Subscription, connect
 from gossamer.core.context import CONTACTS
-from gossamer.core.control import Control
+from gossamer.core.control import LINK_CHANNEL, Control
 from gossamer.core.names import channel_id
 from gossamer.errors import ConfigError
 from gossamer.links.selector import Wish
@@ -292,6 +292,20 @@ async def test_a_link_is_down_when_its_last_connection_is() -> None:
         await linked(a)
         assert link.gone.is_set()
         assert link.strands == []
+
+
+async def test_a_closed_node_dials_nobody_and_wakes_no_more() -> None:
+    """It would look alive, and leave again, for as long as its process lives."""
+    async with pair() as (a, b):
+        neighbours, host = host_of(a).neighbours, host_of(b)
+        await b.close()
+        met: list[str] = []
+        neighbours.greeted = lambda strand, hello: met.append(hello.node)  # type: ignore[method-assign]
+        host.do(host.engine.linked(host.now(), "a"))
+        host.send("a", Control(LINK_CHANNEL, Ping(1)))
+        await asyncio.sleep(1.0)
+        assert met == []
+        assert not [timer for timer in host._timers.values() if not timer.cancelled()]
 
 
 async def test_a_datagram_connection_is_doubted_when_another_of_its_link_breaks() -> None:

@@ -2,7 +2,8 @@
 
 A node tells the node above whether anybody on its side listens, and whether anybody publishes; the node
 above tells those below, once they have spoken, whether anybody else listens. Each says it again until it
-is acknowledged. Most nodes below never use a channel, and then they never hear of it.
+is acknowledged. Of a link that was lost and found again one side may have noticed nothing, while the other has
+forgotten all and asks. Most nodes below never use a channel, and then they never hear of it.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from gossamer.core.control import Instant, Message
 class Interest(Message, frozen=True):
     """Whether anybody on my side listens, and whether anybody publishes.
 
-    The version is the teller's clock, so that it grows across restarts and an old one never wins.
+    The version is the teller's clock, so that it grows across restarts and an old one never wins. ``asks`` if
+    I know nothing of your interest: say again what you have told me before.
     """
 
     version: Instant
     listens: bool
     publishes: bool
+    asks: bool = False
 
 
 class InterestHeard(Message, frozen=True):
@@ -63,6 +66,10 @@ class Interests:
         known = self.said.get(sender)
         if known is None or known.version < interest.version:
             self.said[sender] = interest
+        told = self._told.get(sender)
+        if interest.asks and told is not None:
+            told.heard = False
+            ctx.send(sender, told.interest)
 
     def heard(self, heard: InterestHeard, sender: str) -> None:
         told = self._told.get(sender)
@@ -74,7 +81,7 @@ class Interests:
         told = self._told.get(node)
         if told is None or (told.interest.listens, told.interest.publishes) != (listens, publishes):
             self._version = max(ctx.now, self._version + 1)
-            told = self._told[node] = Told(Interest(self._version, listens, publishes))
+            told = self._told[node] = Told(Interest(self._version, listens, publishes, node not in self.said))
             ctx.send(node, told.interest)
         elif again and not told.heard:
             ctx.send(node, told.interest)
