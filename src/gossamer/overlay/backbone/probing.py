@@ -169,8 +169,8 @@ class Hello(Template[HelloSettings]):
         self._plan(ctx)
 
     def on_membership(self, ctx: Context, membership: Membership) -> None:
-        """A link that comes is a sign of life, for both have greeted; one that breaks is a reason to probe its
-        node at once.
+        """A link that comes is a sign of life, for both have greeted; one that breaks is a reason to probe
+        its node at once.
         """
         who, change = membership.who, membership.change
         if change == "up" and self.roster.serves(ctx) and who in (ctx.container(CONTACTS) or ()):

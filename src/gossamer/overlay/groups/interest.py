@@ -2,8 +2,8 @@
 
 A node tells the node above whether anybody on its side listens, and whether anybody publishes; the node
 above tells those below, once they have spoken, whether anybody else listens. Each says it again until it
-is acknowledged. Of a link that was lost and found again one side may have noticed nothing, while the other has
-forgotten all and asks. Most nodes below never use a channel, and then they never hear of it.
+is acknowledged. Of a link that was lost and found again one side may have noticed nothing, while the other
+has forgotten all and asks. Most nodes below never use a channel, and then they never hear of it.
 """
 
 from __future__ import annotations
