@@ -153,6 +153,47 @@ def test_events_that_a_server_did_not_take_before_it_died_are_no_success(templat
             assert reason in writer.errors()
 
 
+BEST_EFFORT = ["multicast", "single-source", "ringtree", "direct"]
+
+
+@pytest.mark.parametrize("template", BEST_EFFORT)
+def test_events_that_a_stopped_server_never_read_are_not_taken_over(template: str) -> None:
+    with gossamer("up", "--listen", "tcp://127.0.0.1:0", "--json") as node:
+        given = ("--at", address_of(node), "--template", template, "--timeout", "3", "--json", "--wait", "30")
+        with (
+            sub(given[1], "stopped", "--template", template) as reader,
+            gossamer("pub", "stopped", *given, stdin=subprocess.PIPE) as writer,
+        ):
+            writer.write("first\n")
+            assert reader.line() == "first"
+            node.process.send_signal(signal.SIGSTOP)
+            writer.write("never read\n")
+            writer.end_input()
+            told = writer.json()
+            assert (told["published"], told["taken_over"]) == (2, False)
+            assert writer.end() == 1
+            assert "confirmation that events" in writer.errors()
+
+
+def test_a_server_that_goes_on_in_time_has_taken_the_events_over() -> None:
+    with gossamer("up", "--listen", "tcp://127.0.0.1:0", "--json") as node:
+        at = address_of(node)
+        with (
+            sub(at, "paused") as reader,
+            gossamer("pub", "paused", "--at", at, "--json", "--wait", "30", stdin=subprocess.PIPE) as writer,
+        ):
+            writer.write("first\n")
+            assert reader.line() == "first"
+            node.process.send_signal(signal.SIGSTOP)
+            writer.write("late\n")
+            writer.end_input()
+            assert writer.line_within(1.0) is None
+            node.process.send_signal(signal.SIGCONT)
+            assert writer.json()["taken_over"] is True
+            assert writer.end() == 0
+            assert reader.line() == "late"
+
+
 def test_channels_are_listed_with_what_they_are_made_of(tmp_path: Path) -> None:
     config = tmp_path / "node.toml"
     config.write_text(

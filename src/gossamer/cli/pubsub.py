@@ -119,9 +119,9 @@ def pub(
 
     Exit code 0 means, by the template of the channel: total-order, persistent: they are acknowledged.
     reliable, causal: the server has them and delivers them. dispatch: the server has confirmed them.
-    multicast, single-source, ringtree, multiring, direct: the network has taken them, and no connection broke
-    before; these templates repair nothing. With --json, "taken_over" says the same. Exit code 1: they were
-    not taken over, and the message names the reason.
+    multicast, single-source, ringtree, multiring, direct: the next nodes have read them, or on connections
+    that may lose something the network has taken them; these templates repair nothing. With --json,
+    "taken_over" says the same. Exit code 1: they were not taken over, and the message names the reason.
     """
     envelope = Envelope(attributes_of(attribute), QoS(priority, expiry, retain=retain))
     texts = [each.encode() for each in payload] * repeat if payload else None

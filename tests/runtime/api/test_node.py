@@ -460,7 +460,7 @@ async def test_nobody_waits_for_itself_where_it_is_sent_what_it_asked_for() -> N
         while not strand.congested:
             strand.send(parcel("server", payloads=[bytes(60_000)]), strand)
             await turns(1)
-        assert not strand.unread
+        assert not strand.waits
 
 
 async def test_a_neighbour_that_falls_silent_is_given_up() -> None:

@@ -33,9 +33,12 @@ from gossamer.runtime.delivery.retained import MAX_RETAINED, Retained
 if TYPE_CHECKING:
     from gossamer.runtime.api.subscription import Subscription
     from gossamer.runtime.host import Host
+    from gossamer.runtime.net.connection import Strand
 
 FIRST_RUN, RUN = 64, 4096
 """Events that ``publish_many`` looks at together, at first and at most; else as many as fill a parcel."""
+BROKEN = "the connection broke before the neighbour answered"
+"""Why an event is not taken over of which it is not known whether it was read."""
 MAX_KNOWN_QOS = 1024
 """Different wishes of events whose check is remembered."""
 
@@ -296,29 +299,50 @@ class Outlet:
     async def drain(self, timeout: float | None = None) -> None:
         """Wait until another node answers for everything published here: it may be closed without loss.
 
-        What that means is the template's: on a best-effort channel that a connection has taken everything
-        and did not break before, on ``dispatch`` that the next dispatcher has confirmed it, on ``reliable``
-        and ``causal`` that the server has it (a backbone node waits for the other members), on
-        ``total-order`` and ``persistent`` that it is acknowledged. What is to be retained is written down.
+        What that means is the template's: on a best-effort channel that the next nodes have answered a ping
+        behind everything, on connections that lose nothing, and that the network has it on others; on
+        ``dispatch`` that the next dispatcher has confirmed it, on ``reliable`` and ``causal`` that the server
+        has it (a backbone node waits for the other members), on ``total-order`` and ``persistent`` that it is
+        acknowledged. What is to be retained is written down.
         Raises NoAnswer after so many seconds, NotHandedOver if events ended on this node since they were
         published (each is told once), Lost if they were given up elsewhere, and DiskFull while the disk that
         it has to go to is full.
         """
         self.flush()
+        asked: set[Strand] = set()
         try:
             async with asyncio.timeout(timeout):
                 await self._retained.written()
                 # transports tell that they have drained only above their high water, so look
-                while (self._host.pending or self.unconfirmed) and not self._host.closed:
+                while (
+                    self._host.pending or self.unconfirmed or self._unread(asked)
+                ) and not self._host.closed:
                     if self.unconfirmed and (failure := self._failure()) is not None:
                         raise failure
                     await asyncio.sleep(0.001)
         except TimeoutError:
             raise NoAnswer(f"confirmation that events on {self.name!r} arrived", timeout or 0) from None
         reasons = self._host.losses.not_handed_over(self.name, self._instance.template.repairs)
+        for strand in asked:
+            if unread := strand.unread(self._instance.context.id):
+                reasons[BROKEN] = max(reasons.get(BROKEN, 0), unread)
         if reasons:
             raise NotHandedOver(self.name, reasons)
         self.tell_lost(self._sealer.next_number)
+
+    def _unread(self, asked: set[Strand]) -> bool:
+        """Whether a neighbour has not shown that it read what was published here; it is asked once.
+
+        Only where nothing else says so: other templates have confirmations or acknowledgements of their own.
+        """
+        template = self._instance.template
+        if template.repairs or template.acknowledges:
+            return False
+        waiting = self._host.neighbours.unread(self._instance.context.id)
+        asked.update(waiting)
+        for strand in waiting:
+            strand.ask()
+        return bool(waiting)
 
     def tell_lost(self, upto: int, event: int = 0) -> None:
         """Raise Lost for events up to a number of which the application has not heard, and for one event."""

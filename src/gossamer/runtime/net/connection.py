@@ -11,7 +11,7 @@ much would both stop reading what they asked for.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
@@ -78,6 +78,12 @@ class Strand:
         """Bytes of items that the connection was given."""
         self._unflushed: deque[tuple[int, Parcel]] = deque()
         """Parcels published here that the network may not have taken, by ``_handed`` behind each."""
+        self._unread: Counter[int] = Counter()
+        """By channel: events published here that the connection was given, and no ping behind them."""
+        self._asked: Counter[int] = Counter()
+        """By channel: those ahead of a ping that is not answered."""
+        self._pinged = 0
+        """When that ping was sent."""
         self._patience: asyncio.TimerHandle | None = None
         self._greeting: asyncio.TimerHandle | None = None
         self._greet()
@@ -109,7 +115,23 @@ class Strand:
 
     def ping(self) -> None:
         """Ask for a sign of life, and measure how long it takes."""
-        self.say(Ping(self._around.now()))
+        sent = self._around.now()
+        if not self._asked:
+            self._asked, self._unread, self._pinged = self._unread, Counter(), sent
+        self.say(Ping(sent))
+
+    def unread(self, channel: int) -> int:
+        """Events of a channel, published here, that the neighbour has not shown to have read.
+
+        It takes what comes on a reliable connection in order: an answer to a ping shows that all ahead of it
+        was read.
+        """
+        return self._asked[channel] + self._unread[channel]
+
+    def ask(self) -> None:
+        """Have the neighbour show that it has read everything, unless it is asked already."""
+        if not self._asked:
+            self.ping()
 
     def part(self, reason: str = "") -> None:
         """Say goodbye and close, once what is pending has left."""
@@ -199,6 +221,8 @@ class Strand:
                 self.say(Pong(message.sent, self._around.now()))
             case Pong():
                 now = self._around.now()
+                if message.sent == self._pinged:
+                    self._asked.clear()
                 self.latency = smoothed(self.latency, max(0, now - message.sent) // 2)
                 self.offset.exchanged(message.sent, message.clock, now)
                 if self.link:
@@ -248,6 +272,9 @@ class Strand:
             if timer:
                 timer.cancel()
         self._patience = self._greeting = None
+        if error is None and self.parting and not self.refusal:
+            self._asked.clear()  # it was closed behind all that it was given
+            self._unread.clear()
         self.gone.set()
         self.fail(error if isinstance(error, GossamerError) else ConnectionError("connection closed"))
         self._release_waiters()
@@ -261,7 +288,7 @@ class Strand:
         return self._patience is not None
 
     @property
-    def unread(self) -> bool:
+    def waits(self) -> bool:
         """Whether reading waits."""
         return bool(self._obstacles)
 
@@ -320,9 +347,12 @@ class Strand:
         """Give the connection an item, and remember one that was published here until it has left."""
         self.connection.send_pieces(pieces(item))
         self._handed += length
-        if isinstance(item, Parcel) and self.connection.pending and self._around.own(item):
-            self._look()
-            self._unflushed.append((self._handed, item))
+        if isinstance(item, Parcel) and self._around.own(item):
+            if self.reliable and item.header.answers is None:
+                self._unread[item.header.channel] += item.stamp.count
+            if self.connection.pending:
+                self._look()
+                self._unflushed.append((self._handed, item))
 
     def flush(self) -> None:
         """Hand the network all that waits: it is about to be closed."""

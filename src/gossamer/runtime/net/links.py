@@ -257,7 +257,7 @@ class Neighbours:
 
     def _describe_unread(self) -> None:
         links = self.links.values()
-        unread = tuple(sorted(link.peer for link in links if any(each.unread for each in link.strands)))
+        unread = tuple(sorted(link.peer for link in links if any(each.waits for each in link.strands)))
         self._host.do(self._engine.set(self.now(), UNREAD, unread))
 
     def unexpected(self, why: str) -> None:
@@ -349,6 +349,14 @@ class Neighbours:
         """Bytes that no network has taken yet."""
         strands = (strand for link in self.links.values() for strand in link.strands)
         return sum(each.pending for each in strands if not each.stalled)
+
+    def unread(self, channel: int) -> list[Strand]:
+        """Reliable connections whose neighbours have not shown that they read what was published here.
+
+        Not those whose neighbours take nothing: what waits there is stuck.
+        """
+        strands = (strand for link in self.links.values() for strand in link.strands)
+        return [each for each in strands if each.unread(channel) and not (each.stalled and each.published())]
 
     def stuck(self) -> list[Parcel]:
         """Parcels published here for neighbours that take nothing."""
