@@ -14,11 +14,16 @@ from rich.table import Table
 from gossamer.analysis import deployment, reach
 from gossamer.analysis.dispatch import Traffic, loads
 from gossamer.analysis.paths import paths
+from gossamer.cli import announce_analysis
 from gossamer.cli.node import Json
 from gossamer.cli.screen import screen
 from gossamer.core.errors import ConfigError
 
-app = typer.Typer(help="Load of dispatchers, length of paths, reach under failures.", no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False,
+    help="Load of dispatchers, length of paths, reach under failures.",
+    no_args_is_help=True,
+)
 
 MOST_CELLS = 50_000_000
 """Nodes times trials of one question."""
@@ -28,7 +33,7 @@ MOST_CELLS = 50_000_000
 def dispatch(
     arity: Annotated[int, typer.Option(help="Dispatchers below each dispatcher.")] = 4,
     levels: Annotated[int, typer.Option(help="Levels, the root's included.")] = 3,
-    tree: Annotated[Path | None, typer.Option(help="TOML file of [[dispatcher]] tables instead.")] = None,
+    tree: Annotated[Path | None, typer.Option(help=r"TOML file of \[\[dispatcher]] tables instead.")] = None,
     rate: Annotated[float, typer.Option(help="Events per second and dispatcher.")] = 1.0,
     window: Annotated[float, typer.Option(help="Seconds.")] = 1.0,
     spread: Annotated[float, typer.Option(help="Spreading coefficient, 0 to 1.")] = 0.5,
@@ -155,3 +160,8 @@ def _table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     for row in rows:
         table.add_row(*row)
     screen().print(table)
+
+
+app.command("announce")(announce_analysis.losses)
+app.command("memberships")(announce_analysis.memberships)
+app.command("indexes")(announce_analysis.indexes)

@@ -20,7 +20,9 @@ from gossamer.cli.session import until_stopped
 from gossamer.cli.spark import pipeline
 from gossamer.core.errors import ConfigError
 
-app = typer.Typer(help="Measure gossamer beside other systems, on this machine.", no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False, help="Measure gossamer beside other systems, on this machine.", no_args_is_help=True
+)
 
 
 @app.callback()

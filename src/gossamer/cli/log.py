@@ -30,6 +30,7 @@ from gossamer.storage.cipher import Cipher, key_from
 from gossamer.storage.repair import Survey, readable
 
 app = typer.Typer(
+    add_completion=False,
     help="Verify, repair, salvage and dump the logs and the database of a node that does not run.",
     no_args_is_help=True,
 )

@@ -2,66 +2,44 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 
 import typer
 
-from gossamer.cli import (
-    analyse,
-    announce,
-    announce_analysis,
-    audit,
-    bench,
-    demo,
-    log,
-    node,
-    packages,
-    pubsub,
-    registry,
-    simulate,
-    sweep,
-    whatif,
-)
-from gossamer.cli.screen import marked, screen
+from gossamer.cli.lazy import LazyGroup
 from gossamer.core.errors import ConfigError, GossamerError, SparkUnavailable
 
 app = typer.Typer(
     name="gossamer",
+    cls=LazyGroup,
     help="Event dissemination with just the right quality of service.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        # --at was the name of --connect
+        "token_normalize_func": lambda token: {"at": "connect"}.get(token, token),
+    },
 )
-app.command("demo")(demo.demo)
-app.command("up")(node.up)
-app.command("pub")(pubsub.pub)
-app.command("sub")(pubsub.sub)
-app.command("request")(pubsub.request)
-app.command("channels")(node.channels)
-app.command("announce")(announce.announce)
-app.command("listen")(announce.listen)
-app.command("index")(announce.index)
-app.add_typer(registry.app, name="registry")
-app.add_typer(packages.app, name="templates")
-app.add_typer(log.app, name="log")
-app.add_typer(analyse.app, name="analyse")
-analyse.app.command("announce")(announce_analysis.losses)
-analyse.app.command("memberships")(announce_analysis.memberships)
-analyse.app.command("indexes")(announce_analysis.indexes)
-app.add_typer(bench.app, name="bench")
-app.command("simulate")(simulate.simulate)
-app.command("sweep")(sweep.sweep)
-app.command("whatif")(whatif.whatif)
-app.command("audit")(audit.audit)
-app.command("report")(audit.report)
-app.command("watch")(audit.watch)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"gossamer {version('gossamer')}")
+        raise typer.Exit
 
 
 @app.callback()
 def options(
     verbose: bool = typer.Option(False, "--verbose", "-v", help="Say what happens on links and templates."),
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
 ) -> None:
+    import logging
+
     level = logging.INFO if verbose else logging.WARNING
     logging.basicConfig(level=level, format="%(levelname)s %(message)s", stream=sys.stderr)
 
@@ -71,6 +49,8 @@ def main() -> None:
     try:
         app()
     except GossamerError as error:
+        from gossamer.cli.screen import marked, screen
+
         screen(stderr=True).print(marked("error:", f" {error}", "bold red"), soft_wrap=True)
         sys.exit(2 if isinstance(error, ConfigError | SparkUnavailable) else 1)
     except KeyboardInterrupt:

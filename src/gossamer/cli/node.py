@@ -20,7 +20,9 @@ from gossamer.runtime.config import NodeConfig, TrustConfig, load
 
 At = Annotated[
     str,
-    typer.Option("--at", envvar="GOSSAMER_NODE", help="Address of the node to talk to.", metavar="ADDRESS"),
+    typer.Option(
+        "--connect", envvar="GOSSAMER_NODE", help="Address of the node to talk to.", metavar="ADDRESS"
+    ),
 ]
 Trusted = Annotated[
     list[str] | None,

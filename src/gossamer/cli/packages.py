@@ -40,6 +40,7 @@ class Named(TyperGroup):
 
 
 app = typer.Typer(
+    add_completion=False,
     cls=Named,
     help="List the templates that are installed, or show one; sign, publish and list packages of templates.",
     invoke_without_command=True,

@@ -16,7 +16,9 @@ from gossamer.cli.session import DEFAULT_LISTEN, until_stopped
 from gossamer.overlay.registry.items import Item
 from gossamer.runtime.api.node import connect
 
-app = typer.Typer(help="Look into the registry, change it, and see it change.", no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False, help="Look into the registry, change it, and see it change.", no_args_is_help=True
+)
 
 Key = Annotated[str, typer.Argument(help="Key of the item.", metavar="KEY")]
 Prefix = Annotated[str, typer.Argument(help="How keys begin; all keys if not given.", metavar="PREFIX")]
