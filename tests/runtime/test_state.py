@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gossamer import connect
 from gossamer.errors import StorageError
-from gossamer.runtime.state import Pair, State
+from gossamer.runtime.api.announcer import Announcer
+from gossamer.runtime.state import Pair, State, opened
 from gossamer.storage.cipher import Cipher
+from gossamer.storage.database import Database
 
 
 def reopened(folder: Path) -> dict[str, bytes]:
@@ -278,3 +284,69 @@ def test_a_key_for_a_folder_that_is_not_encrypted_is_refused(tmp_path: Path) -> 
     written(tmp_path, ("a", b"1"))
     with pytest.raises(StorageError, match="not encrypted"):
         State(tmp_path, Cipher(b"k" * 32))
+
+
+async def test_no_node_and_no_announcer_waits_for_its_disk_on_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening, keeping and closing: whatever may sync runs in a thread."""
+    here, elsewhere = threading.get_ident(), set()
+
+    def watched(owner: Any, name: str) -> None:
+        whole = getattr(owner, name)
+
+        def seen(*args: Any, **options: Any) -> Any:
+            assert threading.get_ident() != here, f"{name} on the event loop"
+            elsewhere.add(name)
+            return whole(*args, **options)
+
+        monkeypatch.setattr(owner, name, seen)
+
+    for owner, name in (
+        (Database, "__init__"),
+        (Database, "commit"),
+        (Database, "close"),
+        (os, "fsync"),
+        (os, "fdatasync"),
+    ):
+        watched(owner, name)
+    async with connect(name="keeper", state=tmp_path / "node") as node:
+        channel = await node.channel("log", template="persistent", settings={"seats": 1})
+        await channel.acknowledged(await channel.publish(b"x"), 20)
+        await node.registry.set("k", b"v")
+        await node.channel("said", template="multicast")
+        where = ["said", "said-data", "said-index"]
+        for each in where[1:]:
+            await node.channel(each, template="multicast")
+        async with Announcer(
+            where[0], data=where[1:2], indexes=where[2:], node=node, state=tmp_path / "announcer"
+        ) as announcer:
+            announcer.thread("weather").announce(b"sunny")
+    assert elsewhere >= {"__init__", "commit", "close", "fsync"}
+
+
+async def test_a_node_that_gave_up_while_its_folder_was_opened_leaves_it_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, free, whole = threading.Event(), threading.Event(), Database.__init__
+
+    def slow(*args: Any, **options: Any) -> None:
+        begun.set()
+        free.wait(10)
+        whole(*args, **options)
+
+    monkeypatch.setattr(Database, "__init__", slow)
+    opening = asyncio.ensure_future(opened(tmp_path))
+    await asyncio.to_thread(begun.wait, 10)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    free.set()
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                state = await opened(tmp_path)
+                break
+            except StorageError:
+                await asyncio.sleep(0.01)
+    state.close()

@@ -49,7 +49,7 @@ from gossamer.runtime.delivery.drops import Losses
 from gossamer.runtime.net.connection import Strand
 from gossamer.runtime.net.dialer import Dialer
 from gossamer.runtime.net.links import Neighbours
-from gossamer.runtime.state import State
+from gossamer.runtime.state import State, closed
 from gossamer.runtime.state_writer import Writer
 from gossamer.runtime.storage import Storage
 from gossamer.runtime.write_barrier import Gates
@@ -407,4 +407,4 @@ class Host:
             task.cancel()
         await asyncio.gather(*self._tasks, *closing, return_exceptions=True)
         if await self._writer.close(self.limits.drain):  # else the thread still writes
-            self._values.close()
+            await closed(self._values)

@@ -8,6 +8,7 @@ written with the next ``keep``.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections.abc import Iterable, Mapping
@@ -19,7 +20,7 @@ from gossamer.storage.database import NAME, Database, Ends, Pair, remove
 from gossamer.storage.disk import Disk, storage_error
 from gossamer.storage.superblock import Superblock, new_id
 
-__all__ = ["IDENTITY", "LOGS", "Pair", "State"]
+__all__ = ["IDENTITY", "LOGS", "Pair", "State", "closed", "opened"]
 
 IDENTITY = "identity"
 KIND = "folder"
@@ -155,6 +156,30 @@ class State:
                 reason = f"it is missing, and {other.name} is here"
                 raise Damaged(str(path), reason, None, str(folder))
         return Superblock.create(path, KIND, new_id())
+
+
+async def opened(folder: str | Path, cipher: Cipher | None = None) -> State:
+    """Open a folder in a thread: reading all of it, and the first syncs, take as long as the disk does."""
+    if not folder:
+        return State("")
+    opening = asyncio.get_running_loop().run_in_executor(None, State, folder, cipher)
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        opening.add_done_callback(_let_go)
+        raise
+
+
+def _let_go(opening: asyncio.Future[State]) -> None:
+    """The node that wanted a folder is gone."""
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
+
+
+async def closed(state: State) -> None:
+    """Let a folder go in a thread: what is still in its write-ahead log may be copied then."""
+    if state.lasting:
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, state.close))
 
 
 def _locked(path: Path) -> int | None:

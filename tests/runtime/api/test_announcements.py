@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import gossamer
 from gossamer import Announcer, AnnouncerSettings, Indexer, Listener, ListenerSettings, Pace, Repetition
 from gossamer.announce.index_plan import Plan
-from gossamer.core.errors import BadAddress, Closed, ConfigError, Cyclic, NoAnswer
+from gossamer.core.errors import BadAddress, Closed, ConfigError, Cyclic, DiskFull, NoAnswer
 from gossamer.runtime.net.ip_multicast import beside, path_mtu
+from gossamer.storage.database import Database
 from tests.runtime.parties import until
 
 PATIENCE = 30.0
@@ -73,6 +75,33 @@ async def test_with_a_state_folder_identifiers_and_versions_go_on(meeting: str, 
             seen.append((thread.id, thread.announce(b"x")))
     assert seen[0][0] == seen[1][0]
     assert [version for _, version in seen] == [1, 2]
+
+
+async def test_nothing_is_sent_before_its_version_is_on_disk_and_a_full_disk_is_named(
+    meeting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, full = Database.commit, True
+
+    def commit(*args: Any) -> None:
+        if full:
+            raise DiskFull(str(tmp_path), "no space left on device")
+        write(*args)
+
+    monkeypatch.setattr(Database, "commit", commit)
+    async with announcer(meeting, state=tmp_path) as speaker:
+        sent: list[str] = []
+        monkeypatch.setattr(speaker._running, "send", lambda channel, data: sent.append(channel))
+        thread = speaker.thread("a")
+        with pytest.raises(DiskFull, match="no space left"):
+            await speaker.drain()
+        with pytest.raises(DiskFull, match="no space left"):
+            thread.announce(b"x")
+        assert sent == []
+        full = False
+        await until(lambda: speaker._failure is None)
+        assert thread.announce(b"x") == 1
+        await speaker.drain()
+        assert thread.channel in sent
 
 
 async def test_announcements_travel_on_channels_of_a_node_as_well() -> None:

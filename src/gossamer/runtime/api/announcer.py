@@ -17,11 +17,12 @@ from gossamer.announce.identity import ANNOUNCER_BYTES, Allotter, Thread
 from gossamer.announce.index_plan import Plan
 from gossamer.announce.reliability import Reliability
 from gossamer.announce.sender import Pace, Sender
-from gossamer.core.errors import Closed, ConfigError
+from gossamer.core.errors import Closed, ConfigError, StorageError
 from gossamer.runtime.api.node import Node
 from gossamer.runtime.net.announcement_carriers import Carriers
 from gossamer.runtime.net.ip_multicast import SCHEME, beside, path_mtu
-from gossamer.runtime.state import State
+from gossamer.runtime.state import closed, opened
+from gossamer.runtime.state_writer import Writer
 from gossamer.runtime.timer import Alarm
 
 DATA_CHANNELS = 16
@@ -35,6 +36,8 @@ FIRST_DATA = 16
 RESERVED = 65_536
 """Identifiers left out after a restart: indexes and pages of the life before have taken some of them."""
 
+PATIENCE = 5.0
+"""Seconds that closing waits for the disk."""
 _STATE = "announcer"
 _THREAD = "thread/"
 _decode = msgspec.msgpack.Decoder(tuple[bytes, int]).decode
@@ -91,11 +94,16 @@ class Announcer:
         self._known: dict[str, tuple[Thread, int]] = {}
         self._carriers: Carriers | None = None
         self._sent: asyncio.Event = asyncio.Event()
+        self._unkept = 0
+        """Versions that are on their way to the disk; nothing is sent meanwhile."""
+        self._failure: StorageError | None = None
+        """Why nothing can be written."""
 
     async def __aenter__(self) -> Announcer:
         carriers = Carriers(self._hears, self._node)
         carriers.check(self.meeting, *self.data, *self.index_channels)
-        self._state = State(self._folder)
+        self._state = await opened(self._folder)
+        self._writer = Writer(self._state, dict, self._stalled)
         allotter = self._allotter()
         groups = [
             each for each in (self.meeting, *self.data, *self.index_channels) if each.startswith(SCHEME)
@@ -123,7 +131,18 @@ class Announcer:
         if self._folder:
             encode = msgspec.msgpack.encode
             whole = encode((self._allot.announcer, self._allot.allotted + RESERVED))
-            self._state.keep([(_STATE, whole), (_THREAD + name, encode((thread, version)))])
+            self._unkept += 1
+            self._writer.write([(_STATE, whole), (_THREAD + name, encode((thread, version)))], self._kept)
+
+    def _kept(self) -> None:
+        """A version is on disk: it may be sent, for the next life of this announcer begins behind it."""
+        self._unkept -= 1
+        if self._carriers is not None:
+            self._tend()
+
+    def _stalled(self, error: StorageError | None) -> None:
+        self._failure = error
+        self._sent.set()
 
     # use
 
@@ -168,8 +187,10 @@ class Announcer:
         self._tend()
 
     async def drain(self) -> None:
-        """Wait until everything announced has been sent, with all repetitions."""
-        while self.station.sender.backlog:
+        """Wait until everything announced has been sent, with all repetitions; raises what the disk says."""
+        while self._unkept or self.station.sender.backlog:
+            if self._failure is not None:
+                raise self._failure
             self._sent.clear()
             await self._sent.wait()
 
@@ -181,6 +202,8 @@ class Announcer:
     def _announce(self, thread: AnnouncedThread, payload: bytes) -> int:
         carriers = self._running
         carriers.check(thread.channel)
+        if self._failure is not None:
+            raise self._failure
         version = self.station.announce(self._alarm.now(), thread.id, payload)
         self._keep(thread.name, thread.id, version)
         self._tend()
@@ -195,6 +218,8 @@ class Announcer:
         return self._carriers
 
     def _tend(self) -> None:
+        if self._unkept:  # nothing is sent that a next life of this announcer would not know of
+            return
         for packet in self.station.step(self._alarm.now()):
             self._running.send(packet.channel, packet.data)
         self._alarm.set(self.station.wake)
@@ -210,16 +235,19 @@ class Announcer:
             self._alarm.cancel()
             carriers, self._carriers = self._carriers, None
             await carriers.close()
-            self._state.close()
+            if await self._writer.close(PATIENCE):
+                await closed(self._state)
             self._sent.set()
 
     async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if kind is None and self._carriers is not None:
-            await self.drain()
-            self.station.farewell(self._alarm.now())
-            self._tend()
-            await self.drain()
-        await self.close()
+        try:
+            if kind is None and self._carriers is not None:
+                await self.drain()
+                self.station.farewell(self._alarm.now())
+                self._tend()
+                await self.drain()
+        finally:
+            await self.close()
 
 
 def _spread(name: str) -> int:

@@ -51,7 +51,7 @@ from gossamer.runtime.net.connector import Reach
 from gossamer.runtime.net.dialer import Dialer, Opener
 from gossamer.runtime.net.discovery import Discovery, Way
 from gossamer.runtime.net.link import ConnectionReport
-from gossamer.runtime.state import State
+from gossamer.runtime.state import opened
 from gossamer.runtime.template_loader import Templates
 from gossamer.runtime.trace_thread import TraceThread
 from gossamer.security.package import Trust
@@ -187,7 +187,7 @@ class Node:
         incarnation = time.time_ns() // MILLISECOND
         archive = self._open_archive()
         cipher = key_from(self.config.storage_key)
-        state = State(self.config.state, cipher)
+        state = await opened(self.config.state, cipher)
         registry = Registry(state.values, self.config.registry, time.time_ns())
         if registry.unreadable:
             log.warning("%d items of the registry cannot be read or find no room", registry.unreadable)
