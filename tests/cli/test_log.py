@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import errno
 import json
 import shutil
 from pathlib import Path
@@ -79,6 +80,26 @@ def test_a_whole_folder_is_called_whole_and_nothing_in_it_changes(folder: Path) 
     assert output("verify", log_of(folder))["logs"] == [log], "a single log is verified as well"
     assert output("repair", folder)["repaired"] is False
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_a_database_is_copied_beside_itself_where_temporary_files_find_no_room(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy, before = shutil.copyfile, sorted(folder.rglob("*"))
+
+    def copyfile(source: Path, target: Path) -> None:
+        if not target.is_relative_to(folder):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        copy(source, target)
+
+    monkeypatch.setattr(shutil, "copyfile", copyfile)
+    assert output("verify", folder)["damage"] == []
+    assert sorted(folder.rglob("*")) == before
+    monkeypatch.setattr(shutil, "copyfile", lambda source, target: copyfile(source, Path("/")))
+    failed = command("verify", folder)
+    assert failed.exit_code != 0
+    assert "No space left on device" in failed.output
+    assert sorted(folder.rglob("*")) == before
 
 
 def test_the_first_damage_is_named_with_its_file_and_position(folder: Path) -> None:

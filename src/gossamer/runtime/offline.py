@@ -149,9 +149,8 @@ def examine(place: Place, cipher: Cipher | None, progress: Progress | None = Non
         look.id = look.logs[0].owner or ""
         return found
     _read_identity(place.state, found)
-    with tempfile.TemporaryDirectory() as folder:
+    with _copied_database(place.state) as folder:  # SQLite changes files even where it only reads
         copy = Path(folder) / database.NAME
-        _copy_database(place.state, copy)  # SQLite changes files even where it only reads
         look.id = _id(place, found, database.folder_id(copy))
         if found.identity is not None and found.identity.id != look.id:
             _flaw(look, IDENTITY, f"it belongs to folder {found.identity.id}, and this is folder {look.id}")
@@ -179,14 +178,25 @@ def _read_identity(folder: Path, found: Found) -> None:
         raise storage_error(error, path, "reading") from error
 
 
-def _copy_database(folder: Path, copy: Path) -> None:
-    path = folder / database.NAME
-    try:
-        for each in database.files(path):
-            if not each.name.endswith("-shm"):
-                shutil.copyfile(each, copy.with_name(each.name))
-    except OSError as error:
-        raise storage_error(error, path, "copying") from error
+def _copied_database(folder: Path) -> tempfile.TemporaryDirectory[str]:
+    """A folder with a copy of the database: where temporary files go, or else in the folder of the node."""
+    failures: list[OSError] = []
+    for place in (None, folder):
+        try:
+            made = tempfile.TemporaryDirectory(prefix="gossamer-log-", dir=place)
+        except OSError as error:
+            failures.append(error)
+            continue
+        try:
+            for each in database.files(folder / database.NAME):
+                if not each.name.endswith("-shm"):
+                    shutil.copyfile(each, Path(made.name) / each.name)
+        except OSError as error:
+            made.cleanup()
+            failures.append(error)
+        else:
+            return made
+    raise storage_error(failures[0], folder / database.NAME, "copying") from failures[0]
 
 
 def _id(place: Place, found: Found, told: str | None) -> str:
