@@ -32,7 +32,9 @@ class Persistent(LoggedOrder[S]):
     over to what is delivered live, without a gap and nothing twice.
 
     Promises: what total-order promises; what is acknowledged is on the disks of a majority of the seats and
-        survives every crash; a new subscriber may have the history before it goes on live.
+        survives every crash; a new subscriber may have the history before it goes on live. After the last
+        fault, with a majority of the seats, events are stored and arrive within the time that total-order
+        states; a disk that takes nothing, or has lost what it kept, is a fault as long as it lasts.
     Acknowledged: The event has its place in the order, and place and event are on the disks of a majority of
         the voters. Members may not have it yet.
     Costs: what total-order costs, every parcel twice on the disk of each seat, and before delivery a sync,

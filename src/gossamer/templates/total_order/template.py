@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta
 
@@ -66,7 +66,9 @@ class TotalOrder(Reliable[S]):
     seats has written it down and has the parcel, so that whoever takes over from a sequencer that died goes
     on from the same order, and a sequencer that was cut off tells nothing new.
 
-    Promises: at most once, gap-free per source, and the same order for all members.
+    Promises: at most once, gap-free per source, and the same order for all members. After the last fault,
+        with a majority of the seats, everything arrives and is acknowledged within twice ``laggard``, three
+        times ``patience`` and two heartbeats for every seat and one more; what gets no place is told as lost.
     Acknowledged: The event has its place in the order: a majority of the voters has written the place down
         and has the event. Members may not have it yet.
     Costs: what reliable costs; per parcel a place in the order, many places to a message; a round trip from
@@ -114,6 +116,14 @@ class TotalOrder(Reliable[S]):
         self._insisted = 0
         self._stuck, self._torn = (0, 0), 0  # since when; the index from which on places were never told here
         self._patience = min(self._laggard, nanoseconds(2 * settings.patience))
+
+    @classmethod
+    def recovery(cls, settings: Any) -> float:
+        """What reliable takes; until another seat leads, whose turn comes last; and until places that no node
+        tells any more are waited for no longer.
+        """
+        turns = 2.0 * (int(settings.seats) + 1) * float(settings.heartbeat)
+        return 2.0 * float(settings.laggard) + 3.0 * float(settings.patience) + turns
 
     def make_keeper(self) -> Keeper:
         """How seats keep their record."""
