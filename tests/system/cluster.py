@@ -48,7 +48,9 @@ class Cluster:
 
     async def __aenter__(self) -> Cluster:
         for number in range(len(self.addresses)):
-            self.start(number)
+            self._spawn(number)
+        for node in self.nodes.values():
+            node.line()
         await self.joined()
         return self
 
@@ -60,14 +62,16 @@ class Cluster:
 
     def start(self, number: int) -> None:
         """Start a node; it listens where it did before."""
+        self._spawn(number)
+        self.nodes[number].line()
+
+    def _spawn(self, number: int) -> None:
         others = [each for index, each in enumerate(self.addresses) if index != number]
         contacts = [option for each in others for option in ("--connect", each)]
         state = ["--state", str(self.states / f"b{number + 1}")] if self.states else []
-        node = command(
+        self.nodes[number] = command(
             "up", "--name", f"b{number + 1}", "--listen", self.addresses[number], *contacts, *state
         )
-        self.nodes[number] = node
-        node.line()
 
     def kill(self, number: int) -> None:
         """End a node without a word."""

@@ -26,8 +26,14 @@ SETTLE = {"total-order": 8.0}
 another one, and two of three voters that are lost at once stop the channel until they are back."""
 
 
-async def fail_over(template: str, rounds: int, states: Path | None, events: int = 60) -> dict[str, float]:
-    """Rounds of one run; raises AssertionError, or returns figures in seconds."""
+async def fail_over(
+    template: str, rounds: int, states: Path | None, events: int = 60, stops: bool = False
+) -> dict[str, float]:
+    """Rounds of one run; raises AssertionError, or returns figures in seconds.
+
+    stops
+        Whether the first server is stopped in good order, and not killed.
+    """
     longest = 0.0
     async with Cluster(3, states) as cluster:
         one, two, three = cluster.addresses
@@ -54,7 +60,7 @@ async def fail_over(template: str, rounds: int, states: Path | None, events: int
                     published += 1
                     await asyncio.sleep(0.005)
                     if step == events // 3:
-                        cluster.kill(server) if number % 2 == 0 else cluster.stop(server)
+                        cluster.kill(server) if number % 2 == stops else cluster.stop(server)
                 begun = time.monotonic()
                 try:
                     await news.acknowledged(published, timeout=SILENCE)
@@ -66,8 +72,9 @@ async def fail_over(template: str, rounds: int, states: Path | None, events: int
                 longest = max(longest, time.monotonic() - begun)
                 await until(partial(_enough, got, published), f"{len(got)} of {published} delivered")
                 assert got == list(range(published)), f"{template}, round {number}: out of order or twice"
-                cluster.start(server)
-                await asyncio.sleep(SETTLE.get(template, 1.0))
+                if number < rounds - 1:
+                    cluster.start(server)
+                    await asyncio.sleep(SETTLE.get(template, 1.0))
             reading.cancel()
     return {"rounds": rounds, "shared": shared, "published": published, "longest": round(longest, 2)}
 

@@ -1,4 +1,4 @@
-"""A publisher's server is killed: what was acknowledged was delivered, and publishing goes on.
+"""A publisher's server is killed or stops: what was acknowledged was delivered, and publishing goes on.
 
 ``make proof-failover`` does it many times, by killing and by stopping, with every template that promises it.
 """
@@ -12,7 +12,13 @@ import pytest
 from tests.system.failover import fail_over
 
 
-@pytest.mark.parametrize("template", ["reliable", "persistent"])
-async def test_a_publisher_whose_server_dies_goes_on_and_loses_nothing(template: str, tmp_path: Path) -> None:
-    figures = await fail_over(template, 1, tmp_path if template == "persistent" else None)
+@pytest.mark.parametrize(
+    ("template", "stops"),
+    [("reliable", True), ("causal", False), ("total-order", True), ("persistent", False)],
+)
+async def test_a_publisher_whose_server_dies_or_stops_goes_on_and_loses_nothing(
+    template: str, stops: bool, tmp_path: Path
+) -> None:
+    states = tmp_path if template == "persistent" else None
+    figures = await fail_over(template, 1, states, stops=stops)
     assert figures["published"] == 60
