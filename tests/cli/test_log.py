@@ -7,6 +7,7 @@ import base64
 import errno
 import json
 import shutil
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,34 @@ def test_a_log_of_other_records_is_dumped_too(tmp_path: Path) -> None:
         ["1", "no", "parcel,", "11", "bytes"],
         ["2", "no", "parcel,", "11", "bytes"],
     ]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("verify",), ("salvage", "--out", "saved.jsonl"), ("repair", "--yes")],
+    ids=lambda words: words[0],
+)
+def test_a_log_takes_no_more_memory_than_a_few_of_its_segments(
+    tmp_path: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its length: a log of a node may be larger than the memory of the machine."""
+    monkeypatch.chdir(tmp_path)
+    segment, peaks = 32 * 1024, []
+    for count in (10, 10, 100):  # the first one to import what the command needs
+        with Log(tmp_path / f"log{len(peaks)}", segment_bytes=segment) as log:
+            for _ in range(count):
+                log.append([bytes(1000)] * 33)
+        (last,) = sorted((tmp_path / f"log{len(peaks)}").glob("*.log"))[-1:]
+        with last.open("r+b") as file:  # else there is nothing to repair
+            file.seek(last.stat().st_size // 2)
+            file.write(b"damage")
+        Path("saved.jsonl").unlink(missing_ok=True)
+        tracemalloc.start()
+        done = command(words[0], tmp_path / f"log{len(peaks)}", *words[1:])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert done.exit_code == (words[0] == "verify"), done.output
+    assert peaks[2] < peaks[1] + 10 * segment, "ten times as long, and far more memory"
 
 
 def test_an_encrypted_folder_needs_its_key(tmp_path: Path) -> None:
