@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gossamer import Channel, connect
-from tests.runtime.damages import QUICK, fill, node, seated, soon, three
+from tests.runtime.damages import QUICK, fill, logged, node, seated, single, small_segments, soon, three
 from tests.runtime.parties import SOON, host_of, take
 
 SLOW: dict[str, Any] = {"ack": 30.0, "heartbeat": 0.1, "patience": 1.0}
@@ -96,3 +96,18 @@ async def test_the_voters_write_an_event_at_the_same_time(
             free.set()
         await channels[head].acknowledged(receipt, SOON)
         await soon(lambda: leader.written == leader.record.last)
+
+
+async def test_what_a_voter_keeps_beside_its_log_does_not_grow_with_the_events(tmp_path: Path) -> None:
+    with small_segments():
+        async with single(tmp_path) as channel:
+            host, sizes, published = channel._host, [], 0
+            for count in (50, 500):
+                await fill(channel, published, published + count)
+                published += count
+                await logged(channel, published)
+                sizes.append(sum(len(key) + len(value) for key, value in host._values.values.items()))
+            council: Any = host.engine.instance("log").template.council  # type: ignore[attr-defined]
+            assert council.record.number > published - 50, "nothing was summed up"
+            assert sizes[1] < sizes[0] + 2000
+    assert (tmp_path / "state.db").stat().st_size < 200_000
