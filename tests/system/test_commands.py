@@ -71,6 +71,41 @@ def test_who_comes_back_at_another_server_sees_what_came_meanwhile() -> None:
             assert reader.end() == 0
 
 
+def test_an_event_of_the_papers_meets_its_filter(at: str) -> None:
+    dispatched = ("--template", "dispatch", "--connect", at)
+    wanted = ("--template", "dispatch", "--where", "*(Editor, *, Win*)", "--count", "1")
+    events = {"SoftwareReleased(Shell, 1.3, WinNT)": "no", "SoftwareReleased(Editor, 1.3, WinNT)": "yes"}
+    with sub(at, "releases", *wanted) as reader:
+        for event, payload in events.items():
+            with gossamer("pub", "releases", payload, *dispatched, "--event", event) as writer:
+                assert writer.end() == 0
+        assert reader.lines(1) == ["yes"]
+
+
+def test_settings_and_advertisements_are_given_on_the_command_line(at: str) -> None:
+    made = ("--template", "dispatch", "--setting", "propagation=advertisement")
+    offered = ("pub", "offers", "x", "--connect", at, *made, "--advertise", "price>10", "--wait", "0")
+    with gossamer(*offered, "-a", "price=12") as writer:
+        assert writer.end() == 0
+    with gossamer(*offered, "-a", "price=2") as writer:
+        assert writer.end() == 1
+        assert "advertise such" in writer.errors()
+    with gossamer("pub", "others", "x", "--connect", at, "--setting", "speed") as writer:
+        assert writer.end() == 2
+        assert "NAME=VALUE" in writer.errors()
+
+
+def test_a_history_is_read_from_an_offset(tmp_path: Path) -> None:
+    with gossamer("up", "--listen", "tcp://127.0.0.1:0", "--state", str(tmp_path), "--json") as node:
+        there = ("log", "--template", "persistent", "--connect", address_of(node))
+        for text in ("one", "two", "three"):
+            with gossamer("pub", there[0], text, *there[1:], "--wait", "0") as writer:
+                assert writer.end() == 0
+        with gossamer("sub", *there, "--from-offset", "1", "--count", "2", "--timeout", "30") as reader:
+            assert reader.lines(2) == ["two", "three"]
+            assert reader.end() == 0
+
+
 def test_json_tells_all_about_an_event(at: str) -> None:
     with gossamer("sub", "prices", "--at", at, "--count", "1", "--json", "--where", "price>10") as reader:
         envelope = ("-a", "symbol=ACME", "-a", "price=12.5", "--priority", "7")
@@ -81,6 +116,7 @@ def test_json_tells_all_about_an_event(at: str) -> None:
         event = reader.json()
         assert reader.end() == 0
     assert event.pop("sent_ns") > 0
+    assert event.pop("offset") is None
     assert event.pop("source").startswith("node-")
     attributes = {"symbol": "ACME", "price": 12.5}
     assert event == {"channel": "prices", "number": 1, "attributes": attributes, "payload": "dear"}
@@ -153,7 +189,7 @@ def test_events_that_a_server_did_not_take_before_it_died_are_no_success(templat
             assert reason in writer.errors()
 
 
-BEST_EFFORT = ["multicast", "single-source", "ringtree", "direct"]
+BEST_EFFORT = ["multicast", "single-source", "ringtree"]
 
 
 @pytest.mark.parametrize("template", BEST_EFFORT)

@@ -7,6 +7,7 @@ import base64
 import json
 import sys
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Annotated, Any, get_args
 
 import typer
@@ -14,8 +15,9 @@ import typer
 from gossamer.cli.lines import lines
 from gossamer.cli.node import At, Json, Trusted
 from gossamer.cli.session import DEFAULT_LISTEN, until_stopped
-from gossamer.core.errors import BadEnvelope, NoAnswer, UnknownChannel
+from gossamer.core.errors import BadEnvelope, ConfigError, NoAnswer, UnknownChannel
 from gossamer.core.event import DEFAULT_PRIORITY, Attributes, Criteria, Envelope, QoS, Value
+from gossamer.filters.language import event as parsed_event
 from gossamer.filters.language import parse
 from gossamer.runtime.api.channel import Channel
 from gossamer.runtime.api.event import ReceivedEvent
@@ -29,6 +31,13 @@ TemplateName = Annotated[
 ]
 Attribute = Annotated[
     list[str] | None, typer.Option("--attribute", "-a", help="NAME=VALUE for the envelope; may be repeated.")
+]
+EventText = Annotated[
+    str | None, typer.Option("--event", help="'SoftwareReleased(Editor, 1.3, WinNT)': name and parameters.")
+]
+Setting = Annotated[
+    list[str] | None,
+    typer.Option("--setting", help="NAME=VALUE for the channel, if it does not exist; may be repeated."),
 ]
 Priority = Annotated[int, typer.Option(help="0 to 9.")]
 Expiry = Annotated[float | None, typer.Option(help="Seconds after which nobody wants it.")]
@@ -48,15 +57,27 @@ def value_of(text: str) -> Value:
     return text
 
 
-def attributes_of(pairs: list[str] | None) -> Attributes:
-    """Attributes from NAME=VALUE."""
-    attributes: Attributes = {}
+def attributes_of(pairs: list[str] | None, event: str | None = None) -> Attributes:
+    """Attributes from an event such as ``SoftwareReleased(Editor, 1.3, WinNT)`` and from NAME=VALUE."""
+    attributes: Attributes = parsed_event(event) if event else {}
     for pair in pairs or ():
         name, separator, value = pair.partition("=")
         if not separator:
             raise BadEnvelope("attribute", pair, "expected NAME=VALUE")
-        attributes[name] = value_of(value)
+        # parameters of an event such as SoftwareReleased(Editor, 1.3) are numbered, and are texts
+        attributes[name] = value if name.isdigit() else value_of(value)
     return attributes
+
+
+def settings_of(pairs: list[str] | None) -> dict[str, Value]:
+    """Settings of a template from NAME=VALUE."""
+    settings: dict[str, Value] = {}
+    for pair in pairs or ():
+        name, separator, value = pair.partition("=")
+        if not separator:
+            raise ConfigError(f"a setting is NAME=VALUE, and this is {pair!r}", key="setting")
+        settings[name] = value_of(value)
+    return settings
 
 
 def criteria_of(conditions: list[str] | None) -> Criteria:
@@ -78,6 +99,7 @@ def described(channel: str, event: ReceivedEvent) -> dict[str, Any]:
         "channel": channel,
         "source": event.source,
         "number": event.number,
+        "offset": event.offset,
         "sent_ns": event.sent,
         "attributes": attributes,
         **payload,
@@ -101,6 +123,11 @@ def pub(
     template: TemplateName = "multicast",
     trust: Trusted = None,
     attribute: Attribute = None,
+    event: EventText = None,
+    setting: Setting = None,
+    advertise: Annotated[
+        list[str] | None, typer.Option(help="Filter that all events meet, said first; may be repeated.")
+    ] = None,
     priority: Priority = DEFAULT_PRIORITY,
     expiry: Expiry = None,
     retain: Annotated[
@@ -123,10 +150,13 @@ def pub(
     that may lose something the network has taken them; these templates repair nothing. With --json,
     "taken_over" says the same. Exit code 1: they were not taken over, and the message names the reason.
     """
-    envelope = Envelope(attributes_of(attribute), QoS(priority, expiry, retain=retain))
+    envelope = Envelope(attributes_of(attribute, event), QoS(priority, expiry, retain=retain))
+    settings, offers = settings_of(setting), [parse(text) for text in advertise or ()]
     texts = [each.encode() for each in payload] * repeat if payload else None
     done = until_stopped(
-        lambda: _publish(channel, texts, envelope, at, template, trust, wait, timeout, as_json)
+        lambda: _publish(
+            channel, texts, envelope, at, template, settings, offers, trust, wait, timeout, as_json
+        )
     )
     if done is None:
         raise typer.Exit(130)
@@ -138,6 +168,8 @@ async def _publish(
     envelope: Envelope,
     at: str,
     template: str,
+    settings: dict[str, Value],
+    offers: list[Criteria],
     trust: list[str] | None,
     wait: float,
     timeout: float,
@@ -146,7 +178,9 @@ async def _publish(
     published, taken_over = 0, False
     limits = Limits(handover=min(timeout, Limits().handover))
     async with connect(at, trust=trust or (), limits=limits) as node:
-        channel = await _open(node, name, template)
+        channel = await _open(node, name, template, settings)
+        for offer in offers:
+            await channel.advertise(offer)
         heard = True
         try:
             await channel.wait_for_subscribers(wait or 0.001)
@@ -183,12 +217,12 @@ async def given(payloads: list[bytes] | None) -> AsyncIterator[bytes]:
         yield line
 
 
-async def _open(node: Node, name: str, template: str) -> Channel:
+async def _open(node: Node, name: str, template: str, settings: dict[str, Value] | None = None) -> Channel:
     """The channel as it is, or a new one made from the template."""
     try:
         return await node.channel(name)
     except UnknownChannel:
-        return await node.channel(name, template)
+        return await node.channel(name, template, settings)
 
 
 def sub(
@@ -208,18 +242,27 @@ def sub(
     max_pending: Annotated[int, typer.Option(min=1, help="Events that may wait here.")] = MAX_PENDING,
     on_full: Annotated[str, typer.Option(help=f"What then: {', '.join(get_args(OnFull))}.")] = "block",
     retained: Annotated[bool, typer.Option("--retained", help="The last value first.")] = False,
+    setting: Setting = None,
+    from_offset: Annotated[
+        int | None, typer.Option(min=0, help="The history first, from this offset on (persistent).")
+    ] = None,
+    from_time: Annotated[
+        datetime | None, typer.Option(help="The history first, from this instant on (persistent).")
+    ] = None,
+    state: Annotated[str, typer.Option(help="Folder in which this program remembers --durable.")] = "",
     durable: Annotated[
         str, typer.Option(metavar="NAME", help="Go on where the last one of this name ended (dispatch).")
     ] = "",
     as_json: Json = False,
 ) -> None:
     """Show the events of a channel, one line each."""
-    criteria = criteria_of(where)
+    criteria, settings = criteria_of(where), settings_of(setting)
 
     async def show() -> bool:
-        async with connect(at, trust=trust or ()) as node:
-            opened = await _open(node, channel, template)
+        async with connect(at, trust=trust or (), state=state) as node:
+            opened = await _open(node, channel, template, settings)
             terms: dict[str, Any] = {"max_pending": max_pending, "on_full": on_full, "retained": retained}
+            terms |= {"from_offset": from_offset, "from_time": from_time}
             if durable:
                 terms |= {"durable": durable, "ack": "explicit"}
             async with opened.subscribe(criteria, **terms) as events:
@@ -252,11 +295,12 @@ def request(
     template: TemplateName = "multicast",
     trust: Trusted = None,
     attribute: Attribute = None,
+    event: EventText = None,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for the answer.")] = 5.0,
     as_json: Json = False,
 ) -> None:
     """Publish an event and show the first answer to it."""
-    envelope = Envelope(attributes_of(attribute))
+    envelope = Envelope(attributes_of(attribute, event))
 
     async def ask() -> bool:
         async with connect(at, trust=trust or ()) as node:
