@@ -96,10 +96,11 @@ proof-failover: install
 		$(BIN)/python -m tests.system.failover $$template $(ROUNDS) || exit 1; done
 
 # Real processes: short-lived and lasting publishers at every pair of three nodes, 20 channels of each template, on one
-# machine and, as root, on three hosts of its own (network namespaces).
+# machine and, as root, on three hosts of its own (network namespaces) with IPv4 and with IPv6; some by `gossamer pub`.
 proof-plain-use: install
 	$(BIN)/python -m tests.system.plain_use 20
 	[ "$$(id -u)" != 0 ] || $(BIN)/python -m tests.system.plain_use 20 --namespaces
+	[ "$$(id -u)" != 0 ] || $(BIN)/python -m tests.system.plain_use 20 --namespaces --ipv6
 
 # Real processes: every damage to every file of a single node, and of one voter of three; then repair.
 proof-damage: install

@@ -10,11 +10,26 @@ from pathlib import Path
 
 import pytest
 
+from gossamer import catalog
 from tests.system import namespaces
 from tests.system.cluster import free_ports
 from tests.system.programs import Program, gossamer, listening
 
-TEMPLATES = ("multicast", "single-source", "dispatch", "reliable", "causal", "total-order", "persistent")
+TEMPLATES = (
+    "multicast",
+    "single-source",
+    "ringtree",
+    "dispatch",
+    "reliable",
+    "causal",
+    "total-order",
+    "persistent",
+    "direct",
+)
+WITHOUT_SERVERS = {
+    "loop": "what is published never leaves the node",
+    "multiring": "peers alone, without any server; test_rings starts those",
+}
 EVENTS = 3
 
 
@@ -43,9 +58,13 @@ def publish_and_read(
 ) -> None:
     """A subscriber at one node gets what short-lived publishers hand to another."""
     options = ("--template", template, "--at")
-    reader: Program = stack.enter_context(
-        gossamer("sub", name, *options, at[1], "--count", str(EVENTS), inside=inside[1])
-    )
+    if template == "direct":
+        reader: Program = stack.enter_context(direct_reader(name, at[1], inside[1]))
+        at = (reader.line(), at[1])
+    else:
+        reader = stack.enter_context(
+            gossamer("sub", name, *options, at[1], "--count", str(EVENTS), inside=inside[1])
+        )
     listening(reader)
     for number in range(EVENTS):
         with gossamer(
@@ -55,6 +74,18 @@ def publish_and_read(
             assert (code, publisher.errors()) == (0, "")
     assert sorted(reader.lines(EVENTS)) == [f"hello {number}" for number in range(EVENTS)], template
     assert reader.end() == 0
+
+
+def direct_reader(name: str, address: str, inside: tuple[str, ...]) -> Program:
+    """A backbone node that listens to a direct channel, at the host of the node that it connects to."""
+    host = address.removeprefix("tcp://").rpartition(":")[0]
+    where = ("reader", name, str(EVENTS), f"tcp://{host}:0", address)
+    return Program("-m", "tests.system.direct_reader", *where, inside=inside)
+
+
+def test_every_template_that_has_servers_is_tried() -> None:
+    assert sorted({*TEMPLATES, *WITHOUT_SERVERS}) == sorted(catalog.templates())
+    assert not {*TEMPLATES} & {*WITHOUT_SERVERS}
 
 
 def test_what_pub_calls_published_arrives_on_one_machine_with_every_template(tmp_path: Path) -> None:
