@@ -36,20 +36,32 @@ class Party:
         self.got: dict[str, set[int]] = {}
         self.sent = 0
         self.pause = 0.1
-        address: list[str] = []
-        for number in range(count):
-            name = f"n{number:02d}"
-            program = stack.enter_context(self._start(name, address))
-            self.programs[name], self.got[name] = program, set()
-            if not number:
-                address = program.json()["listen"][:1]
-        for name, program in self.programs.items():
-            if name != "n00":
-                assert program.json()["node"] == name
+        self._stack, self._address = stack, ""
+        names = [f"n{number:02d}" for number in range(count)]
+        for name in names:
+            self._start(name)
+            if not self._address:
+                self._address = self.programs[name].json()["listen"][0]
+        for name in names[1:]:
+            assert self.programs[name].json()["node"] == name
 
-    def _start(self, name: str, at: list[str]) -> Program:
-        script = str(HERE / "ringtree_node.py")
-        return Program(script, name, json.dumps(SETTINGS), *at, stdin=subprocess.PIPE)
+    def _start(self, name: str) -> None:
+        at = [self._address] if self._address else []
+        program = Program(
+            str(HERE / "ringtree_node.py"), name, json.dumps(SETTINGS), *at, stdin=subprocess.PIPE
+        )
+        self.programs[name], self.got[name] = self._stack.enter_context(program), set()
+
+    def join(self, name: str) -> None:
+        """Start one more process, which listens as the others do."""
+        self._start(name)
+        assert self.programs[name].json()["node"] == name
+
+    def leave(self, name: str) -> None:
+        """Stop a process in good order."""
+        program = self.programs.pop(name)
+        program.end_input()
+        assert program.end() == 0, program.errors()
 
     def publish(self) -> int:
         """Publish one event, and read what has come by now."""
@@ -60,6 +72,7 @@ class Party:
             while (line := program.line_within(max(0.0, deadline - time.monotonic()))) is not None:
                 said: dict[str, Any] = json.loads(line)
                 if "got" in said:
+                    assert said["got"] not in self.got[name], f"{name} got {said['got']} twice"
                     self.got[name].add(said["got"])
         return self.sent
 
@@ -103,6 +116,31 @@ def killed(count: int, kills: int, seed: int = 1) -> dict[str, Any]:
             "published meanwhile": len(due),
             "survivors that missed any": sum(map(bool, missed.values())),
             "most missed by one": max(missed.values()),
+        }
+
+
+def left_and_joined(count: int) -> dict[str, Any]:
+    """One process leaves in good order, one comes, another leaves; what it did to those that stay."""
+    with ExitStack() as stack:
+        party = Party(stack, count)
+        stay = sorted(party.programs)[:-2]
+        leavers, comer = sorted(party.programs)[-2:], f"n{count:02d}"
+        since = party.whole()
+        for change in (
+            lambda: party.leave(leavers[0]),
+            lambda: party.join(comer),
+            lambda: party.leave(leavers[1]),
+        ):
+            change()
+            party.whole()
+        last = party.sent - GOOD
+        due = set(range(since, last))
+        missed = {name: len(due - party.got[name]) for name in stay}
+        return {
+            "members": sorted(party.programs),
+            "published meanwhile": len(due),
+            "missed": missed,
+            "newcomer got": len(party.got[comer]),
         }
 
 

@@ -1,7 +1,7 @@
 """A program: a node of a ringtree channel, in its own process.
 
 ringtree_node.py NAME SETTINGS [ADDRESS]. It says where it listens, then the number of each event that it
-gets. Each line of its input publishes an event.
+gets. Each line of its input publishes an event; with the end of its input it leaves.
 """
 
 import asyncio
@@ -25,10 +25,14 @@ async def main(name: str, settings: dict[str, Any], *at: str) -> None:
         channel = await node.channel("news", "ringtree", settings)
         async with channel.subscribe() as events:
             say({"node": node.name, "listen": node.addresses})
-            lines = asyncio.create_task(publish(channel))
-            async for event in events:
-                say({"got": event.number, "from": event.source})
-            await lines
+            reading = asyncio.create_task(read(events))
+            await publish(channel)
+            reading.cancel()
+
+
+async def read(events: Any) -> None:
+    async for event in events:
+        say({"got": event.number, "from": event.source})
 
 
 async def publish(channel: Any) -> None:
