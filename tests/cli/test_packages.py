@@ -106,14 +106,14 @@ def test_what_is_no_package_is_not_published(folder: Path) -> None:
         if data is not None:
             (folder / "p.package").write_bytes(data)
         path = "p.package" if data is not None else "absent.package"
-        assert words in str(run("publish", path, "--at", "tcp://127.0.0.1:1").exception)
+        assert words in str(run("publish", path, "--connect", "tcp://127.0.0.1:1").exception)
 
 
 def test_a_package_goes_from_its_author_over_a_node_to_a_subscriber_that_trusts_it(folder: Path) -> None:
     run("sign", ECHO.parent, "--key", "ann", "--version", "1.0")
     trust = ("--trust", (folder / "ann.pub").read_text().strip())
     with gossamer("up", "--listen", "tcp://127.0.0.1:0", "--json", *trust) as node:
-        at = ("--at", address_of(node))
+        at = ("--connect", address_of(node))
         done = run("publish", "gossamer_echo-1.0.package", *at, "--json")
         assert json.loads(done.stdout)["templates"] == ["echo"]
         assert "echo" in run("published", *at).stdout

@@ -18,7 +18,7 @@ def at() -> Iterator[str]:
 
 
 def registry(at: str, *arguments: str) -> Program:
-    return gossamer("registry", *arguments, "--at", at)
+    return gossamer("registry", *arguments, "--connect", at)
 
 
 def run(at: str, *arguments: str) -> tuple[int, str, str]:
@@ -44,7 +44,7 @@ def test_bytes_come_from_standard_input_and_leave_as_base64_in_json(at: str, tmp
     (tmp_path / "value").write_bytes(b"\xff\x00")
     with (
         (tmp_path / "value").open("rb") as given,
-        gossamer("registry", "set", "raw", "--at", at, "--json", stdin=given) as program,
+        gossamer("registry", "set", "raw", "--connect", at, "--json", stdin=given) as program,
     ):
         assert program.json() == {"key": "raw", "bytes": 2}
     code, out, _ = run(at, "get", "raw", "--json")
@@ -71,7 +71,7 @@ def test_a_bad_key_is_one_line_of_error(at: str) -> None:
 
 
 def test_channels_are_listed_as_items_and_cannot_be_written(at: str) -> None:
-    with gossamer("pub", "news", "x", "--at", at, "--wait", "0", "--json") as writer:
+    with gossamer("pub", "news", "x", "--connect", at, "--wait", "0", "--json") as writer:
         writer.json()
         assert writer.end() == 0
     _, out, _ = run(at, "list", "channel/", "--json")
