@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from gossamer import Limits, Node, Role, connect
 from gossamer.core import effect
 from gossamer.core.names import channel_id
 from gossamer.errors import Lost, NoAnswer, NotHandedOver
+from gossamer.templates.total_order.template import TotalOrder
 from tests.runtime.parties import ANY_PORT, SOON, client, host_of, reach, server, strand_of, take
 
 BEST_EFFORT = ["multicast", "single-source", "ringtree", "direct"]
@@ -166,3 +168,30 @@ async def test_events_that_were_given_up_elsewhere_are_told_as_lost() -> None:
         with pytest.raises(Lost, match="number 5"):
             await channel.drain(SOON)
         await channel.drain(SOON)
+
+
+@pytest.mark.parametrize("template", ["total-order", "persistent"])
+async def test_a_client_that_only_publishes_is_told_of_events_that_its_server_saw_passed_over(
+    template: str, tmp_path: Path
+) -> None:
+    async with (
+        connect(name="server", role=Role.BACKBONE, listen=ANY_PORT, state=tmp_path) as middle,
+        writer_of(middle) as writer,
+    ):
+        channel = await writer.channel("news", template)
+        await channel.publish(b"1")
+        await channel.acknowledged(1, SOON)
+        order = host_of(middle).engine.instance("news").template
+        assert isinstance(order, TotalOrder)
+        (key,) = (each for each in order.streams if each[0] == "writer")
+        order._proposed[key] = 2  # the sequencer is sure that this event has its place, and is wrong
+        await channel.publish(b"2")
+        await channel.publish(b"3")
+        with pytest.raises(Lost, match="number 2") as told:
+            await channel.acknowledged(3, SOON)
+        assert told.value.ranges == ((2, 2),)
+        await channel.drain(SOON)
+        with pytest.raises(Lost):
+            await channel.acknowledged(2, SOON)
+        await channel.publish(b"4")
+        await channel.acknowledged(4, SOON)

@@ -11,6 +11,8 @@ from gossamer.core.names import MAX_ADDRESS, MAX_NODE_NAME
 
 MAX_ASKED = 64
 """Holes that one request lists."""
+MAX_SKIPPED = 64
+"""Ranges of numbers without a place that one acknowledgement carries."""
 MAX_STREAMS = 10_000
 """Sources at once; also how many positions one acknowledgement carries."""
 
@@ -20,6 +22,8 @@ Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Moves = Annotated[int, Meta(ge=0, le=2**31)]
 
 
+Ranges = tuple[tuple[Number, Number], ...]
+"""Numbers as (first, how many)."""
 Position = tuple[Name, Life, Number, Number, Number]
 """Source and its incarnation; what all behind have, what the sender has, and what is acknowledged."""
 
@@ -53,11 +57,14 @@ class Acks(Message, frozen=True):
 
     The tree's version says who "all" are: an answer about another tree does not count. Since each says what
     it has itself, only the node next to a laggard takes it for one.
+
+    ``skipped``: of the first source, the events up to the third number that never will be acknowledged.
     """
 
     epoch: Instant
     counter: Counter
     positions: Annotated[tuple[Position, ...], Meta(max_length=MAX_STREAMS)]
+    skipped: Annotated[Ranges, Meta(max_length=MAX_SKIPPED)] = ()
 
 
 class Gone(Message, frozen=True):

@@ -8,9 +8,10 @@ from msgspec import Meta
 
 from gossamer.core.context import BELOW, Context
 from gossamer.core.names import nanoseconds
-from gossamer.core.receipt import Stamp
+from gossamer.core.receipt import SourceKey, Stamp
 from gossamer.overlay.groups.tree import Rooted
 from gossamer.templates.multicast import Multicast, MulticastSettings, on_backbone
+from gossamer.templates.reliable.messages import Ranges
 from gossamer.templates.reliable.window import Stream
 from gossamer.templates.reliable.windows import Streams
 
@@ -101,6 +102,15 @@ class Sourced(Multicast[S]):
     def whereabouts(self, stamp: Stamp) -> str:
         stream = self.streams.get(stamp.key)
         return stamp.source if stream is None else stream.address
+
+    def skipped(self, key: SourceKey, confirmed: int) -> tuple[int, Ranges]:
+        """Up to which number a source below hears that its events are acknowledged, and which of them never
+        will be.
+        """
+        return confirmed, ()
+
+    def heard_skipped(self, ctx: Context, key: SourceKey, skipped: Ranges, confirmed: int) -> None:
+        """The server has said which events up to a number never will be acknowledged."""
 
     def stand_in(self, tree: Rooted) -> str:
         """Who takes the place of a source that has gone."""

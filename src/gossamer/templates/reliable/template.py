@@ -406,13 +406,17 @@ class Reliable(Sourced[S]):
                 continue
             source_below = above in below
             complete = None if lost or (source_below and not vouches) else self.kept(stream)
-            confirmed = self.confirmed(stream, complete)
+            confirmed, skipped = self.skipped(key, self.confirmed(stream, complete))
             vouched = (stream.reach, confirmed) if source_below else stream.vouched
             if complete is None and (reminded or vouched != stream.vouched):
                 complete = 0
             if complete is not None and ((complete, above) != stream.acked or vouched != stream.vouched):
                 stream.acked, stream.vouched, stream.unsaid = (complete, above), vouched, 0
-                said.setdefault(above, []).append((*key, complete, stream.reach, confirmed))
+                position = (*key, complete, stream.reach, confirmed)
+                if skipped and source_below:
+                    ctx.send(above, Acks(*self.group.version, (position,), skipped))
+                else:
+                    said.setdefault(above, []).append(position)
         for above, positions in said.items():
             for start in range(0, len(positions), MAX_STREAMS):
                 some = tuple(positions[start : start + MAX_STREAMS])
@@ -438,7 +442,9 @@ class Reliable(Sourced[S]):
         peer = on_backbone(ctx) and sender in self.group.neighbours(ctx)
         if peer and (acks.epoch, acks.counter) != self.group.version:
             return
+        skipped = acks.skipped
         for source, incarnation, number, own, confirmed in acks.positions:
+            some, skipped = skipped, ()
             stream = self.streams.get((source, incarnation))
             if stream is not None and sender in self.hops(ctx, self.upstream(ctx, stream)):
                 if own >= stream.low - 1:
@@ -447,7 +453,9 @@ class Reliable(Sourced[S]):
                     sender, min(number, stream.high), min(own, stream.high), self._time
                 )
                 if sender == ctx.server:  # only the server of a source knows
-                    stream.confirmed = max(stream.confirmed, min(confirmed, stream.high))
+                    confirmed = min(confirmed, stream.high)
+                    self.heard_skipped(ctx, (source, incarnation), some, confirmed)
+                    stream.confirmed = max(stream.confirmed, confirmed)
                 self.heard_confirmed(ctx, (source, incarnation), stream)
                 self._release(ctx, stream)
                 self._hasten(ctx, (source, incarnation), stream)

@@ -22,7 +22,7 @@ from gossamer.core.template import AT_MOST_ONCE, GAP_FREE, PROGRESS, TOTAL_ORDER
 from gossamer.core.trace import ORDERED
 from gossamer.overlay.groups.tree import Rooted
 from gossamer.templates.multicast import on_backbone
-from gossamer.templates.reliable.messages import Have
+from gossamer.templates.reliable.messages import Have, Ranges
 from gossamer.templates.reliable.sources import ReliableSettings
 from gossamer.templates.reliable.template import Reliable
 from gossamer.templates.reliable.window import Stream
@@ -35,6 +35,7 @@ from gossamer.templates.total_order.order_stream import (
     order_parcel,
     read_order,
 )
+from gossamer.templates.total_order.skipped import AllSkips, among
 
 
 class TotalOrderSettings(ReliableSettings, frozen=True):
@@ -106,6 +107,8 @@ class TotalOrder(Reliable[S]):
         """The last index of this history that was heard."""
         self._unheard = False
         """Whether a part of the order was not heard, and no parcel from here has had a place since."""
+        self._skips = AllSkips()
+        """What is told to sources that hear no order."""
         self._room = 2 * settings.send_window * MAX_PLACES
         """Places that may wait: more than a sequencer tells before all have acknowledged them."""
         self._heard: dict[SourceKey, deque[tuple[int, int]]] = {}
@@ -156,6 +159,8 @@ class TotalOrder(Reliable[S]):
             stream.settled = 0  # kept until it has its place: a new sequencer may have to begin with it
         elif on_backbone(ctx):
             stream.confirmed = max(0, stream.next - 1)  # it was forgotten when all of it had its places
+        if len(stream.path) > 1 and not self.begins(ctx, stream):
+            self._skips.of(key)
         return stream
 
     def resumes(self, stream: Stream) -> bool:
@@ -165,7 +170,10 @@ class TotalOrder(Reliable[S]):
     def located(self, ctx: Context, key: SourceKey, have: Have, sender: str) -> Stream | None:
         # a member that was away hears in this way what a teller said that has died since
         admitted = self._is_order(ctx, have.source, sender) or not key[0].startswith(VIRTUAL)
-        return super().located(ctx, key, have, sender) if admitted else None
+        stream = super().located(ctx, key, have, sender) if admitted else None
+        if stream is not None and key in self._skips and sender == self.upstream(ctx, stream):
+            self._skips[key].heard(have.base, max(have.high, stream.high) if sender == key[0] else -1)
+        return stream
 
     def on_parcel(self, ctx: Context, parcel: Parcel, sender: str) -> None:
         if self._admits(ctx, parcel.stamp.key, parcel.stamp.source, sender):
@@ -214,7 +222,8 @@ class TotalOrder(Reliable[S]):
         if parcel.stamp.node.startswith(VIRTUAL):
             self._hear(ctx, parcel)
         elif self._ordered(ctx):
-            parcel.place = self.places[self.next][1]
+            parcel.place, stream = self.places[self.next][1], self.streams[parcel.stamp.key]
+            stream.confirmed = max(stream.confirmed, parcel.stamp.sequence)  # its place may have come first
             self._pass()
             self.deliver(ctx, parcel, sender)
 
@@ -241,6 +250,8 @@ class TotalOrder(Reliable[S]):
             return
         self.council.surpassed(order.history, order.term)
         before, whole = self.history, self._whole(order)
+        if not whole or NONE < before < order.history:
+            self._skips.tear()
         if order.history > self.history:
             self._change(ctx, order)
         self._unheard |= not whole
@@ -254,6 +265,8 @@ class TotalOrder(Reliable[S]):
                 self.places[index] = (entry, number)
             number += bool(entry.source)
             stream = self.streams.get(entry.key)
+            if stream is not None and entry.key in self._skips:
+                self._skips[entry.key].placed(entry.sequence, stream.fits(entry.sequence))
             if stream is not None and stream.confirmed < entry.sequence <= stream.high:
                 stream.confirmed, confirmed[entry.key] = entry.sequence, stream
             self.founding.hear(order.history, index, entry.seats)
@@ -291,6 +304,15 @@ class TotalOrder(Reliable[S]):
         self._unheard = False
         between = (each[0] for each in self._sent if last_known < each[0] < max(placed))
         self.given_up.update(set(between).difference(placed))
+
+    def skipped(self, key: SourceKey, confirmed: int) -> tuple[int, Ranges]:
+        return self._skips[key].upto(confirmed) if key in self._skips else (confirmed, ())
+
+    def heard_skipped(self, ctx: Context, key: SourceKey, skipped: Ranges, confirmed: int) -> None:
+        if key in self._skips:
+            self._skips[key].take(skipped, confirmed)
+        elif key == (ctx.node, ctx.incarnation):
+            self.given_up.update(among((each[0] for each in self._sent), skipped, confirmed))
 
     def heard_confirmed(self, ctx: Context, key: SourceKey, stream: Stream) -> None:
         if key == (ctx.node, ctx.incarnation):
@@ -417,6 +439,10 @@ class TotalOrder(Reliable[S]):
         if any(stream.begun for stream in sources.values()):
             for name in sorted({key[0] for key in sources}):
                 self.tell_gap(ctx, name)
+
+    def _sweep(self, ctx: Context) -> None:
+        super()._sweep(ctx)
+        self._skips.tidy(self.streams)
 
     # sequencing
 
