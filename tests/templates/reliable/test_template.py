@@ -824,6 +824,32 @@ def test_a_changed_tree_keeps_what_a_neighbour_said_unless_others_stand_behind_i
     assert stream.behind == {"a": None, "b": None}, "b has not spoken for e"
 
 
+def test_a_neighbour_that_goes_forward_is_no_laggard_though_it_answers_about_another_tree() -> None:
+    """The tree changed every few seconds, and a neighbour was always one change ahead: it was expelled though
+    it had everything, and events were acknowledged that hardly any member behind it had.
+
+    Replay: python benchmarks/proof.py causal --first 1 --seeds 1 --nodes 20 --duration 900
+    """
+    ctx = FakeContext("m", neighbours="a")
+    template = Reliable(ReliableSettings(laggard=10.0))
+    template.on_open(ctx)
+    template.group.update(ctx, TreeUpdate(1, 1, ("a", "m"), (0, 0), (LISTENS, PUBLISHES)), "a")
+    template.publishing = True
+    for number in range(1, 101):  # twenty seconds
+        template.on_publish(ctx, parcel("m", number))
+        template.acks(ctx, Acks(1, 2, (("m", 1, number, number, 0),)), "a")
+        template.on_timer(ctx, "beat")
+    stream = template.streams["m", 1]
+    assert stream.behind == {"a": None}
+    assert not stream.expelled
+    assert not [each for each in ctx.effects if isinstance(each, Acknowledged)]
+    template.on_publish(ctx, parcel("m", 101))
+    for _ in range(52):
+        template.acks(ctx, Acks(1, 2, (("m", 1, 100, 100, 0),)), "a")
+        template.on_timer(ctx, "beat")
+    assert stream.expelled == {"a"}, "it lags behind"
+
+
 def test_a_stream_follows_its_source_to_another_server_and_nothing_is_missing_or_comes_twice() -> None:
     net = Net(Reliable, pairwise(["b1", "b2", "b3"]), below={"c": "b1"})
     net.subscribe(["b2", "b3"])

@@ -24,15 +24,18 @@ from gossamer.simulator.scenario.file import (
 Part = TypeVar("Part", Below, Churn, Move, Offer, Publish, React, Rolling, Subscribe)
 
 TIMES = ("start", "end", "join", "leave", "stay", "away", "every", "down")
+PACED = ("laggard", "ack")
+"""Settings of channels that follow from how fast the backbone notices a crash, and how often its tree changes."""
 
 
 def smaller(scenario: Scenario, nodes: int, pace: float = 1.0) -> Scenario:
     """The scenario with fewer nodes, in which everything happens so many times as fast.
 
     Numbers of agents, of nodes below others and of mortals shrink with the nodes. All instants and durations
-    are divided by the pace, and the backbone watches itself so much more eagerly; so is the time after which
-    a channel drops a laggard, which follows from how fast the backbone notices a crash. Links, other settings
-    of channels and the rates of publishers stay as they are. What names nodes stays too, and has to fit.
+    are divided by the pace, and the backbone watches itself so much more eagerly. So is the time after which
+    a channel drops a laggard, which follows from how fast the backbone notices a crash, and the time between
+    acknowledgements, which climb a tree that changes so much more often. Links, other settings of channels
+    and the rates of publishers stay as they are. What names nodes stays too, and has to fit.
     """
     share = nodes / scenario.network.nodes
     watch = MonitorSettings() if scenario.monitor is True else scenario.monitor
@@ -62,10 +65,9 @@ def smaller(scenario: Scenario, nodes: int, pace: float = 1.0) -> Scenario:
 
 
 def _channel(channel: Channel, pace: float) -> Channel:
-    laggard = channel.settings.get("laggard")
-    if not isinstance(laggard, int | float):
-        return channel
-    return msgspec.structs.replace(channel, settings={**channel.settings, "laggard": laggard / pace})
+    known = {name: channel.settings.get(name) for name in PACED}
+    faster = {name: value / pace for name, value in known.items() if isinstance(value, int | float)}
+    return msgspec.structs.replace(channel, settings={**channel.settings, **faster})
 
 
 def _part(part: Part, share: float, pace: float) -> Part:

@@ -440,13 +440,15 @@ class Reliable(Sourced[S]):
     @on(Acks)
     def acks(self, ctx: Context, acks: Acks, sender: str) -> None:
         peer = on_backbone(ctx) and sender in self.group.neighbours(ctx)
-        if peer and (acks.epoch, acks.counter) != self.group.version:
-            return
+        other = peer and (acks.epoch, acks.counter) != self.group.version
         skipped = acks.skipped
         for source, incarnation, number, own, confirmed in acks.positions:
             some, skipped = skipped, ()
             stream = self.streams.get((source, incarnation))
             if stream is not None and sender in self.hops(ctx, self.upstream(ctx, stream)):
+                if other:  # what the neighbour itself has does not depend on the tree
+                    stream.hear_own(sender, min(own, stream.high), self._time)
+                    continue
                 if own >= stream.low - 1:
                     stream.readmit(sender)
                 stream.fresh |= stream.hear(

@@ -347,11 +347,17 @@ class Stream:
                 self.moved[name] = now
             if number >= self.high:
                 self._lags.pop(name, None)
-            if own >= self.high or own > self.reached.get(name, 0):
-                more |= own > self.reached.get(name, 0)
-                self.reached[name] = own
-                self.moved[name] = now
+            more |= self.hear_own(name, own, now)
         return more
+
+    def hear_own(self, name: str, own: int, now: int) -> bool:
+        """A neighbour itself has everything up to a number; whether that is more than before."""
+        before = self.reached.get(name, 0)
+        if name not in self.behind or (own < self.high and own <= before):
+            return False
+        self.reached[name] = own
+        self.moved[name] = now
+        return own > before
 
     @property
     def complete(self) -> int | None:
