@@ -25,7 +25,7 @@ Part = TypeVar("Part", Below, Churn, Move, Offer, Publish, React, Rolling, Subsc
 
 TIMES = ("start", "end", "join", "leave", "stay", "away", "every", "down")
 PACED = ("laggard", "ack")
-"""Settings of channels that follow from how fast the backbone notices a crash, and how often its tree changes."""
+"""Settings of channels that follow from how fast the backbone notices a crash and changes its tree."""
 
 
 def smaller(scenario: Scenario, nodes: int, pace: float = 1.0) -> Scenario:
