@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -32,14 +33,17 @@ def test_in_small_every_template_keeps_its_promises(tmp_path: Path) -> None:
     assert {(each["scenario"], each["seed"]) for each in runs} == {
         (name, seed) for name in PROVEN for seed in (1, 2)
     }
+    judged: Counter[tuple[str, str]] = Counter()
     for each in runs:
         result = each["result"]
         scenario = load(SCENARIOS / f"{each['scenario']}.toml")
         assert (result["virtual_seconds"], result["unchecked"]) == (900, [])
-        assert all(result["judged"].values()), result["judged"]
+        for promise, times in result["judged"].items():
+            judged[each["scenario"], promise] += times
         assert result["delivered"] > 100
         assert result["drops"]["lost on the way"] > 1000
         assert not scenario.churn or result["drops"]["node is down"] > 50
+    assert judged and all(judged.values()), judged  # one seed may have no calm stretch as long as the bound
 
 
 PLANTED = """
