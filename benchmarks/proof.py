@@ -142,6 +142,14 @@ def _share(part: int, whole: int) -> str:
     return f"{part / whole:.2%}" if whole else "–"
 
 
+def reason(run: Run) -> str:
+    """Why a run did not pass."""
+    if run.result is None:
+        return run.error
+    unjudged = [promise for promise, times in run.result.judged.items() if not times]
+    return next(iter(run.result.examples), f"never judged: {', '.join(unjudged)}")
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -174,7 +182,7 @@ def main(arguments: list[str] | None = None) -> int:
     Console(width=200).print(table(runs))
     broken = [each for each in runs if not each.passed]
     for each in broken:
-        what = each.result.examples[0] if each.result else each.error
+        what = reason(each)
         again = f"benchmarks/proof.py {each.scenario} --first {each.seed} --seeds {each.seed}"
         again += f" --nodes {options.nodes}" if options.nodes else ""
         again += f" --duration {options.duration:g}" if options.duration else ""
