@@ -9,16 +9,25 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from gossamer.consensus.bootstrap import Founding
-from gossamer.consensus.messages import Copy, Entry, Found, Founded, History, Letter, Seat, Seats
-from gossamer.consensus.node import Council
-from gossamer.consensus.stores import CouncilSettings, Keeper
+from gossamer.consensus.bootstrap import Bootstrap
+from gossamer.consensus.messages import (
+    AppendEntries,
+    BootstrapReply,
+    BootstrapRequest,
+    Entry,
+    History,
+    RaftMessage,
+    Voter,
+    Voters,
+)
+from gossamer.consensus.node import RaftNode
+from gossamer.consensus.stores import MemoryStore, RaftSettings
 from gossamer.core.context import Context
 from gossamer.core.names import nanoseconds
 from gossamer.overlay.groups.rendezvous import ranking
 from gossamer.testing.fake import FakeContext
 
-SETTINGS = CouncilSettings(seats=5, retry=0.5, heartbeat=0.5, patience=5.0)
+SETTINGS = RaftSettings(seats=5, retry=0.5, heartbeat=0.5, patience=5.0)
 MAX_MAIL = 60
 NEAR = 12
 """Letters that may overtake each other."""
@@ -50,14 +59,14 @@ class Councils:
         self,
         names: Iterable[str] = "abcde",
         *,
-        settings: CouncilSettings = SETTINGS,
+        settings: RaftSettings = SETTINGS,
         careful: bool = True,
-        council: type[Council] = Council,
+        raft: type[RaftNode] = RaftNode,
     ) -> None:
         self.names = tuple(names)
         self.settings = settings
         self.careful = careful
-        self.kind = council
+        self.kind = raft
         self.now = nanoseconds(1.0)
         self.lives = dict.fromkeys(self.names, 0)
         self.known = {name: set(self.names) for name in self.names}
@@ -66,14 +75,14 @@ class Councils:
         """Those that should have met others and have not."""
         self.apart: set[str] = set()
         """One part of a network that is cut."""
-        self.mail: list[Letter] = []
+        self.mail: list[RaftMessage] = []
         self.contexts: dict[str, FakeContext] = {}
-        self.councils: dict[str, Council] = {}
-        self.foundings: dict[str, Founding] = {}
+        self.rafts: dict[str, RaftNode] = {}
+        self.foundings: dict[str, Bootstrap] = {}
         self.due: dict[tuple[str, str], int] = {}
         self.agreed: dict[tuple[History | None, int], Entry] = {}
         """Every entry that anybody took for decided."""
-        self.leaders: dict[tuple[History, int], Seat] = {}
+        self.leaders: dict[tuple[History, int], Voter] = {}
         self.counts: Counter[str] = Counter()
         self._numbers = 0
         for name in self.names:
@@ -85,72 +94,72 @@ class Councils:
         """A new life of a node; it has forgotten everything."""
         self.lives[name] += 1
         self.contexts[name] = FakeContext(name, incarnation=self.lives[name], now=self.now)
-        council = self.councils[name] = self.kind(
+        raft = self.rafts[name] = self.kind(
             self.settings,
             live=lambda ctx: self.known[ctx.node],
-            send=lambda ctx, letter: self.mail.append(letter),
-            decided=lambda ctx: None,
+            send=lambda ctx, message: self.mail.append(message),
+            commit_index=lambda ctx: None,
             elected=self._elected,
-            keeper=Keeper(lambda key, number: None),
+            store=MemoryStore(lambda key, number: None),
         )
-        self.foundings[name] = Founding(council, lambda ctx: ctx.node in self.lost)
+        self.foundings[name] = Bootstrap(raft, lambda ctx: ctx.node in self.lost)
         self.due = {key: at for key, at in self.due.items() if key[0] != name}
 
     def _elected(self, ctx: Context) -> None:
-        council = self.councils[ctx.node]
+        raft = self.rafts[ctx.node]
         seat = (ctx.node, ctx.incarnation)
-        assert self.leaders.setdefault((council.history, council.term), seat) == seat, "two lead in one term"
+        assert self.leaders.setdefault((raft.history, raft.term), seat) == seat, "two lead in one term"
         self.counts["elected"] += 1
 
     def wake(self, name: str, timer: str = "council") -> None:
         """A timer runs out, early or late: no clock of a node is worth anything."""
         if self.due.pop((name, timer), None) is not None:
             ctx = self.contexts[name]
-            self.councils[name].timer(ctx) if timer == "council" else self.foundings[name].timer(ctx)
+            self.rafts[name].timer(ctx) if timer == "council" else self.foundings[name].timer(ctx)
             self._after(name)
 
     def found(self, name: str) -> None:
-        self.councils[name].found(self.contexts[name])
+        self.rafts[name].found(self.contexts[name])
         self._after(name)
 
-    def deliver(self, letter: Letter) -> None:
+    def deliver(self, message: RaftMessage) -> None:
         """A letter reaches its node, in whatever life that is now."""
-        name = letter.to
-        if (name in self.apart) != (letter.origin in self.apart):
+        name = message.to
+        if (name in self.apart) != (message.origin in self.apart):
             return
         ctx = self.contexts[name]
-        match letter:
-            case Found():
-                self.foundings[name].asked(ctx, letter)
-            case Founded():
-                self.foundings[name].answered(ctx, letter)
+        match message:
+            case BootstrapRequest():
+                self.foundings[name].asked(ctx, message)
+            case BootstrapReply():
+                self.foundings[name].answered(ctx, message)
             case _:
-                self.councils[name].hear(ctx, letter)
+                self.rafts[name].hear(ctx, message)
         self._after(name)
 
     def propose(self, name: str) -> Entry:
         """Whoever leads writes an entry like no other."""
         self._numbers += 1
-        entry = Entry(self.councils[name].term, sequence=self._numbers)
-        self.councils[name].propose(self.contexts[name], entry)
+        entry = Entry(self.rafts[name].term, sequence=self._numbers)
+        self.rafts[name].propose(self.contexts[name], entry)
         self._after(name)
         return entry
 
     def _after(self, name: str) -> None:
         """Note the timers, and hold what is decided here against what was decided anywhere."""
-        ctx, council = self.contexts[name], self.councils[name]
+        ctx, raft = self.contexts[name], self.rafts[name]
         self.due.update(((name, timer), at) for timer, at in ctx.woken().items())
         ctx.clear()
         self.now += 1_000_000
         for each in self.contexts.values():
             each.now = self.now
-        record = council.record
+        record = raft.record
         if record is None:
             return
-        history = None if self.careful else council.history
-        assert record.base <= council.decided <= record.last, "more is decided than there is"
+        history = None if self.careful else raft.history
+        assert record.base <= raft.commit_index <= record.last, "more is decided than there is"
         for index, entry in enumerate(
-            record.entries(record.base + 1, council.decided - record.base), record.base + 1
+            record.entries(record.base + 1, raft.commit_index - record.base), record.base + 1
         ):
             known = self.agreed.setdefault((history, index), entry)
             assert known == entry, f"{name} has {entry} at {index}, somebody had {known}"
@@ -198,7 +207,7 @@ class Councils:
     def _doubt(self, which: int) -> None:
         """A node takes another for dead, most often the one that leads."""
         here, other = self._pick(which), self._pick(which // len(self.names))
-        self.known[here].discard(self.councils[here].leader if which < 200 else other)
+        self.known[here].discard(self.rafts[here].leader if which < 200 else other)
         self.known[here].add(here)
 
     def _trust(self, which: int) -> None:
@@ -206,7 +215,7 @@ class Councils:
 
     def _settle(self, which: int) -> None:
         for name in self.leading():
-            self.councils[name].settle(self.councils[name].decided - which % 3)
+            self.rafts[name].settle(self.rafts[name].commit_index - which % 3)
             self._after(name)
 
     def _crash(self, which: int) -> None:
@@ -221,25 +230,25 @@ class Councils:
         alive = {(each, life) for each, life in self.lives.items() if each != name}
         return all(2 * len(alive.intersection(seats)) > len(seats) for seats in self._lists())
 
-    def _lists(self) -> Iterable[Seats]:
-        for name, council in self.councils.items():
-            record = council.record
-            if record is None or not council.seated(self.contexts[name]):
+    def _lists(self) -> Iterable[Voters]:
+        for name, raft in self.rafts.items():
+            record = raft.record
+            if record is None or not raft.seated(self.contexts[name]):
                 continue
             latest = record.state()[2]
             for index, entry in enumerate(record.entries(record.base + 1, 10**6), record.base + 1):
-                if entry.seats and index > council.decided:
+                if entry.seats and index > raft.commit_index:
                     yield latest
                 latest = entry.seats or latest
             yield latest
-        for letter in self.mail:
-            if isinstance(letter, Copy):
-                yield from (entry.seats for entry in letter.entries if entry.seats)
+        for message in self.mail:
+            if isinstance(message, AppendEntries):
+                yield from (entry.seats for entry in message.entries if entry.seats)
 
     # looking
 
     def leading(self) -> list[str]:
-        return [name for name in self.names if self.councils[name].leads]
+        return [name for name in self.names if self.rafts[name].leads]
 
     def best(self) -> str:
         """The rendezvous node."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.consensus.log import Record
-from gossamer.consensus.messages import MAX_POSITIONS, Entry, Seats
+from gossamer.consensus.log import RaftLog
+from gossamer.consensus.messages import MAX_POSITIONS, Entry, Voters
 
-A: Seats = (("a", 1),)
-AB: Seats = (("a", 1), ("b", 1))
+A: Voters = (("a", 1),)
+AB: Voters = (("a", 1), ("b", 1))
 
 ENTRIES = st.builds(
     Entry,
@@ -21,8 +21,8 @@ ENTRIES = st.builds(
 )
 
 
-def filled(*entries: Entry, base: int = 0) -> Record:
-    record = Record(base, 0, A)
+def filled(*entries: Entry, base: int = 0) -> RaftLog:
+    record = RaftLog(base, 0, A)
     for entry in entries:
         record.append(entry)
     return record
@@ -50,7 +50,7 @@ def test_a_record_that_begins_with_the_state_of_another_goes_on_like_it(
 ) -> None:
     record = filled(*entries)
     record.compact(summed)
-    copy = Record(*record.state())
+    copy = RaftLog(*record.state())
     copy.merge(record.base, record.entries(record.base + 1, 99))
     assert copy.last == record.last
     assert copy.seats == record.seats

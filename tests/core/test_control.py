@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gossamer.catalog import templates
-from gossamer.consensus.messages import Copy, Entry, Stranger, Welcome
+from gossamer.consensus.messages import AppendEntries, Entry, InstallSnapshot, NoSuchLog
 from gossamer.core.control import AHEAD, Instant, Life, Message, check_instants
 from gossamer.core.errors import ProtocolError
 from gossamer.core.names import NANOSECONDS
@@ -36,12 +36,12 @@ EVIL: dict[str, Message] = {
     "acks of a tree": Acks(HUGE, 1, ()),
     "cut": Cut((("a", HUGE, 1),)),
     "ask for a cut": AskCut((("a", HUGE, 1),)),
-    "history": Stranger("m", "a", LIFE, (HUGE, "a"), 1),
-    "entry": Copy(*LETTER, 1, 1, (Entry(1, "a", HUGE, 1),), 1, 1),
-    "seat of an entry": Copy(*LETTER, 1, 1, (Entry(1, "", 0, 0, (("a", HUGE),)),), 1, 1),
-    "seat": Welcome(*LETTER, 1, 1, (("a", HUGE),), (), 1),
-    "position": Welcome(*LETTER, 1, 1, (), (("a", HUGE, 1),), 1),
-    "relayed letter": Relay(1, Stranger("m", "a", HUGE, (0, ""), 0)),
+    "history": NoSuchLog("m", "a", LIFE, (HUGE, "a"), 1),
+    "entry": AppendEntries(*LETTER, 1, 1, (Entry(1, "a", HUGE, 1),), 1, 1),
+    "seat of an entry": AppendEntries(*LETTER, 1, 1, (Entry(1, "", 0, 0, (("a", HUGE),)),), 1, 1),
+    "seat": InstallSnapshot(*LETTER, 1, 1, (("a", HUGE),), (), 1),
+    "position": InstallSnapshot(*LETTER, 1, 1, (), (("a", HUGE, 1),), 1),
+    "relayed letter": Relay(1, NoSuchLog("m", "a", HUGE, (0, ""), 0)),
     "claim": Passed(1, 1, Claim("orders", "a", 1, HUGE)),
     "settled": Passed(1, 1, Settled("orders", 1, HUGE)),
     "hosts": Passed(1, 1, Hosts((("orders", HUGE),))),

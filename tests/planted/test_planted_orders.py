@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from gossamer.consensus.messages import Ask
-from gossamer.consensus.node import Council
+from gossamer.consensus.messages import RequestVote
+from gossamer.consensus.node import RaftNode
 from gossamer.core.context import Context
 from gossamer.core.names import VIRTUAL
 from gossamer.core.parcel import Parcel
@@ -40,12 +40,12 @@ class Talkative(TotalOrder[TotalOrderSettings]):
     name = "talkative"
 
     def tell_order(self, ctx: Context) -> None:
-        council, leads = self.council, self.council.leadership
-        if council.record is not None and leads is not None:
-            decided, council.decided = council.decided, council.record.last
-            leads.told = lambda ctx: council.decided  # type: ignore[method-assign]
+        raft, leads = self.raft, self.raft.leading
+        if raft.record is not None and leads is not None:
+            commit_index, raft.commit_index = raft.commit_index, raft.record.last
+            leads.told = lambda ctx: raft.commit_index  # type: ignore[method-assign]
             super().tell_order(ctx)
-            council.decided = decided
+            raft.commit_index = commit_index
 
 
 class Forgetful(TotalOrder[TotalOrderSettings]):
@@ -55,13 +55,13 @@ class Forgetful(TotalOrder[TotalOrderSettings]):
 
     def __init__(self, settings: TotalOrderSettings) -> None:
         super().__init__(settings)
-        self.council.contradicted = lambda copy: False  # type: ignore[method-assign]
+        self.raft.contradicted = lambda copy: False  # type: ignore[method-assign]
 
     def _elected(self, ctx: Context) -> None:
-        record = self.council.record
+        record = self.raft.record
         assert record is not None
         record.cut(record.base)
-        self.council.decided = self.council.settled = record.base
+        self.raft.commit_index = self.raft.settled = record.base
         super()._elected(ctx)
 
 
@@ -72,7 +72,7 @@ def broken(template: type[TotalOrder[Any]], seed: int) -> set[str]:
     net.subscribe("abcde")
     net.publish("a", 1, start=1.0)
     net.world.run(10)
-    heads = [node for node in "abcde" if net.at(node).council.leads]
+    heads = [node for node in "abcde" if net.at(node).raft.leads]
     for source in "abcde":
         net.publish(source, 60, start=10.0 + ord(source) / 1000, every=0.1)
     net.world.add_rule(Loss(senders=tuple(heads), start=12.0, end=20.0))
@@ -91,32 +91,32 @@ def test_the_check_of_one_order_catches(planted: type[TotalOrder[Any]]) -> None:
     assert "total-order" in set().union(*(broken(planted, seed) for seed in range(1, 5)))
 
 
-class Alone(Council):
+class Alone(RaftNode):
     """A council whose leader decides by itself."""
 
     def _decide(self, ctx: Context) -> None:
         assert self.record is not None
         if self.record.term(self.written) == self.term:
-            self.decided = max(self.decided, self.written)
+            self.commit_index = max(self.commit_index, self.written)
 
 
-class Lenient(Council):
+class Lenient(RaftNode):
     """A council whose seats vote for any record."""
 
-    def _ask(self, ctx: Context, ask: Ask) -> None:
+    def _ask(self, ctx: Context, ask: RequestVote) -> None:
         super()._ask(ctx, msgspec.structs.replace(ask, index=2**60, index_term=2**60))
 
 
-class Fickle(Council):
+class Fickle(RaftNode):
     """A council whose seats vote for whoever asks last."""
 
-    def _ask(self, ctx: Context, ask: Ask) -> None:
+    def _ask(self, ctx: Context, ask: RequestVote) -> None:
         if ask.term == self.term:
             self.voted = ""
         super()._ask(ctx, ask)
 
 
-class Undying(Council):
+class Undying(RaftNode):
     """A council in which a new life sits on the seat of the one before, though it has forgotten all."""
 
     def life(self, ctx: Context) -> int:
@@ -124,10 +124,10 @@ class Undying(Council):
 
 
 @pytest.mark.parametrize("planted", [Alone, Lenient, Fickle, Undying])
-def test_scripts_catch(planted: type[Council]) -> None:
+def test_scripts_catch(planted: type[RaftNode]) -> None:
     def runs() -> None:
         for seed in range(200):
-            net = Councils("abc", council=planted)
+            net = Councils("abc", raft=planted)
             net.found(net.best())
             net.play(random.Random(seed).randbytes(4000))
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gossamer import Role, connect
-from gossamer.consensus import bootstrap as founding
+from gossamer.consensus import bootstrap as bootstrap
 from gossamer.core import trace
 from gossamer.pipeline.audit.auditing import audit
 from gossamer.pipeline.reading import survey
@@ -56,7 +56,7 @@ def first_life(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What is left of a life with twenty events."""
     folder = tmp_path_factory.mktemp("kept")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(founding, "CALM", 0)  # there is nobody to wait for
+        patch.setattr(bootstrap, "CALM", 0)  # there is nobody to wait for
         asyncio.run(life(folder, 1, 21))
     return folder
 

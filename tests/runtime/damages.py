@@ -206,7 +206,7 @@ async def seated(nodes: list[Node]) -> None:
 
     def done() -> bool:
         return all(
-            template._ready and template.council.seated(ctx)
+            template._ready and template.raft.seated(ctx)
             for template, ctx in zip(templates, contexts, strict=True)
         )
 

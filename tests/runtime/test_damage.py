@@ -187,7 +187,7 @@ async def test_one_voter_of_three_refills_its_log_from_the_others(
 
 def life(of: Any) -> int:
     instance = host_of(of).engine.instance("log")
-    return int(instance.template.council.life(instance.context))  # type: ignore[attr-defined]
+    return int(instance.template.raft.life(instance.context))  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("repaired", [False, True])

@@ -13,7 +13,17 @@ from typing import Any
 import pytest
 
 from gossamer import Channel, GossamerError
-from gossamer.consensus.messages import Ask, Copied, Copy, Entry, Founded, Letter, Stranger, Vote, Welcome
+from gossamer.consensus.messages import (
+    AppendEntries,
+    AppendEntriesReply,
+    BootstrapReply,
+    Entry,
+    InstallSnapshot,
+    NoSuchLog,
+    RaftMessage,
+    RequestVote,
+    RequestVoteReply,
+)
 from gossamer.core.control import Control
 from gossamer.core.effect import SENSELESS, Drop
 from gossamer.core.names import channel_id
@@ -30,43 +40,43 @@ def _quick() -> Iterator[None]:
         yield
 
 
-Forge = Callable[[tuple[Any, ...], Any], Letter]
+Forge = Callable[[tuple[Any, ...], Any], RaftMessage]
 """Makes a letter from its first fields and the council that gets it."""
 
 
-def later(council: Any, now: int) -> tuple[int, str]:
+def later(raft: Any, now: int) -> tuple[int, str]:
     return (now + HOUR, "zz")
 
 
-def same(council: Any, now: int) -> tuple[int, str]:
-    return council.history  # type: ignore[no-any-return]
+def same(raft: Any, now: int) -> tuple[int, str]:
+    return raft.history  # type: ignore[no-any-return]
 
 
-def _last(council: Any) -> int:
-    return int(council.record.last)
+def _last(raft: Any) -> int:
+    return int(raft.record.last)
 
 
 SEATS = (("stranger", 1),)
 FORGED: dict[str, Forge] = {
-    "stranger": lambda head, council: Stranger(*head),
-    "copy": lambda head, council: Copy(*head, _last(council), 1, (), 2**62, 2**62),
-    "copy of entries": lambda head, council: Copy(
-        *head, _last(council), council.term, (Entry(1, seats=SEATS),), 2**62, 2**62
+    "stranger": lambda head, raft: NoSuchLog(*head),
+    "copy": lambda head, raft: AppendEntries(*head, _last(raft), 1, (), 2**62, 2**62),
+    "copy of entries": lambda head, raft: AppendEntries(
+        *head, _last(raft), raft.term, (Entry(1, seats=SEATS),), 2**62, 2**62
     ),
-    "ask": lambda head, council: Ask(*head, _last(council) + 1000, 1000, True),
-    "vote": lambda head, council: Vote(*head, True),
-    "copied": lambda head, council: Copied(*head, _last(council), _last(council), True),
-    "founded": lambda head, council: Founded(*head, True, head[3], _last(council), SEATS, ("stranger",)),
-    "welcome": lambda head, council: Welcome(*head, _last(council) + 1, 1, SEATS, (), 3),
-    "a number": lambda head, council: Welcome(*head, _last(council) + 1, 1, (council.seats[0],), (), 2**62),
+    "ask": lambda head, raft: RequestVote(*head, _last(raft) + 1000, 1000, True),
+    "vote": lambda head, raft: RequestVoteReply(*head, True),
+    "copied": lambda head, raft: AppendEntriesReply(*head, _last(raft), _last(raft), True),
+    "founded": lambda head, raft: BootstrapReply(*head, True, head[3], _last(raft), SEATS, ("stranger",)),
+    "welcome": lambda head, raft: InstallSnapshot(*head, _last(raft) + 1, 1, SEATS, (), 3),
+    "a number": lambda head, raft: InstallSnapshot(*head, _last(raft) + 1, 1, (raft.seats[0],), (), 2**62),
 }
 
 
-def forge(channel: Channel, letter: Callable[[Any, int], list[Letter]]) -> None:
+def forge(channel: Channel, message: Callable[[Any, int], list[RaftMessage]]) -> None:
     """A neighbour says letters to the node of a channel, as they are and for another node to pass on."""
     host = channel._host
     template: Any = host.engine.instance("log").template
-    for each in letter(template.council, host.now()):
+    for each in message(template.raft, host.now()):
         for message in (each, Relay(1, each)):  # type: ignore[arg-type]
             with suppress(GossamerError):
                 control = Control(channel_id(channel.name), message)
@@ -79,14 +89,14 @@ def forge(channel: Channel, letter: Callable[[Any, int], list[Letter]]) -> None:
 async def test_nothing_acknowledged_is_lost_by_a_forged_letter(
     tmp_path: Path, kind: str, when: Callable[[Any, int], tuple[int, str]], origin: str, term: int
 ) -> None:
-    def letters(council: Any, now: int) -> list[Letter]:
-        head = ("keeper", origin, now // 10**6, when(council, now), council.term + term)
-        return [FORGED[kind](head, council)]
+    def messages(raft: Any, now: int) -> list[RaftMessage]:
+        head = ("keeper", origin, now // 10**6, when(raft, now), raft.term + term)
+        return [FORGED[kind](head, raft)]
 
     async with asyncio.timeout(4 * SOON):
         async with single(tmp_path) as channel:
             await fill(channel, 0, 10)
-            forge(channel, letters)
+            forge(channel, messages)
             await fill(channel, 10, 15)
         async with single(tmp_path) as channel:
             await fill(channel, 15, 18)
@@ -101,11 +111,11 @@ async def test_a_council_that_is_founded_again_in_the_same_life_keeps_what_is_ac
         async with single(tmp_path) as channel:
             await fill(channel, 0, 40)
             instance: Any = channel._host.engine.instance("log")
-            council, now = instance.template.council, channel._host.now()
+            raft, now = instance.template.raft, channel._host.now()
             if not after:  # as if its record were gone
                 await logged(channel, 40)
-                council.record = None
-            council.found(instance.context, (now + after, "zz"))
+                raft.record = None
+            raft.found(instance.context, (now + after, "zz"))
             await fill(channel, 40, 45)
             assert await history(channel, 45) == numbers(0, 45)
         async with single(tmp_path) as channel:
@@ -117,9 +127,9 @@ async def test_a_letter_inside_another_message_is_checked_like_any_other(tmp_pat
     async with single(tmp_path) as channel:
         await fill(channel, 0, 1)
         host = channel._host
-        council = host.engine.instance("log").template.council  # type: ignore[attr-defined]
-        forged = Stranger("keeper", "a", 2**62, council.history, council.term)
+        raft = host.engine.instance("log").template.raft  # type: ignore[attr-defined]
+        forged = NoSuchLog("keeper", "a", 2**62, raft.history, raft.term)
         (drop,) = host.engine.receive(host.now(), "stranger", Control(channel_id("log"), Relay(1, forged)))
         assert isinstance(drop, Drop)
         assert drop.reason.endswith(SENSELESS)
-        assert "a" not in council.lives
+        assert "a" not in raft.lives

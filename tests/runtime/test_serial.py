@@ -71,11 +71,11 @@ async def test_the_voters_write_an_event_at_the_same_time(
         channels = [await each.channel("log", template="persistent", settings=QUICK) for each in nodes]
         await fill(channels[0], 0, 3)
         await seated(nodes)
-        councils: list[Any] = [host_of(each).engine.instance("log").template.council for each in nodes]  # type: ignore[attr-defined]
-        await soon(lambda: any(each.leads and len(each.seats) == 3 for each in councils))
-        head = next(number for number, each in enumerate(councils) if each.leads)
-        host, leader = host_of(nodes[head]), councils[head]
-        await soon(lambda: not host._gates.channels and leader.decided == leader.record.last)
+        rafts: list[Any] = [host_of(each).engine.instance("log").template.raft for each in nodes]  # type: ignore[attr-defined]
+        await soon(lambda: any(each.leads and len(each.seats) == 3 for each in rafts))
+        head = next(number for number, each in enumerate(rafts) if each.leads)
+        host, leader = host_of(nodes[head]), rafts[head]
+        await soon(lambda: not host._gates.channels and leader.commit_index == leader.record.last)
         free, write = threading.Event(), host._values.write
 
         def held(*what: Any) -> None:
@@ -87,10 +87,10 @@ async def test_the_voters_write_an_event_at_the_same_time(
             before = leader.record.last
             receipt = await channels[head].publish(b"3")
             channels[head].flush()
-            others = [each for each in councils if each is not leader]
+            others = [each for each in rafts if each is not leader]
             await soon(lambda: all(each.record.last > before for each in others))
             assert leader.written == before
-            await soon(lambda: leader.decided > before)
+            await soon(lambda: leader.commit_index > before)
             assert leader.written == before
         finally:
             free.set()
@@ -107,7 +107,7 @@ async def test_what_a_voter_keeps_beside_its_log_does_not_grow_with_the_events(t
                 published += count
                 await logged(channel, published)
                 sizes.append(sum(len(key) + len(value) for key, value in host._values.values.items()))
-            council: Any = host.engine.instance("log").template.council  # type: ignore[attr-defined]
-            assert council.record.number > published - 50, "nothing was summed up"
+            raft: Any = host.engine.instance("log").template.raft  # type: ignore[attr-defined]
+            assert raft.record.number > published - 50, "nothing was summed up"
             assert sizes[1] < sizes[0] + 2000
     assert (tmp_path / "state.db").stat().st_size < 200_000

@@ -32,8 +32,8 @@ class Keeper(Template[Settings]):
 class Bench:
     def __init__(self, seed: int = 1, disk: float = 0.001) -> None:
         self.notes: list[tuple[int, int, Report]] = []
-        keeper = type("Keeper", (Keeper,), {"notes": self.notes})
-        self.world = World(seed, templates={"keeper": keeper}, node=NodeModel(disk=disk))
+        store = type("Keeper", (Keeper,), {"notes": self.notes})
+        self.world = World(seed, templates={"keeper": store}, node=NodeModel(disk=disk))
         self.world.add_node("a")
         self.world.open("c", "keeper")
         self.world.open("d", "keeper")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import gossamer
-from gossamer.consensus.messages import Copy, Stranger, Welcome
+from gossamer.consensus.messages import AppendEntries, InstallSnapshot, NoSuchLog
 from gossamer.core.control import Control, Message
 from gossamer.core.effect import Effect, Send
 from gossamer.core.names import channel_id
@@ -86,16 +86,16 @@ def messages(template: str, life: int) -> list[Message]:
     last = (2**63 - 1, "stranger")
     letter = ("b1", "stranger", life, last, 1)
     forged: list[Message] = [
-        Welcome(*letter, HUGE, 1, (("stranger", life),), (), HUGE),
-        Copy(*letter, HUGE, 1, (), HUGE, HUGE),
+        InstallSnapshot(*letter, HUGE, 1, (("stranger", life),), (), HUGE),
+        AppendEntries(*letter, HUGE, 1, (), HUGE, HUGE),
     ]
     soon = (life * 10**6 + 3600 * 10**9, "zz")  # an hour ahead: a history that could be true
     for history in (soon, (life * 10**6, "b1")):
         letter = ("b1", "stranger", life, history, 1)
         forged += [
-            Stranger(*letter),
-            Copy(*letter, life * 10**6, 1, (), HUGE, HUGE),
-            Welcome(*letter, life * 10**6, 1, (("stranger", life),), (), 3),
+            NoSuchLog(*letter),
+            AppendEntries(*letter, life * 10**6, 1, (), HUGE, HUGE),
+            InstallSnapshot(*letter, life * 10**6, 1, (("stranger", life),), (), 3),
         ]
     return [*own, *(forged if template in ("total-order", "persistent") else [])]
 

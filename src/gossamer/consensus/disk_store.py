@@ -13,10 +13,10 @@ from typing import TypeVar
 
 import msgspec
 
-from gossamer.consensus.log import Record
-from gossamer.consensus.messages import Entry, History, Number, Positions, Seats, Tip
-from gossamer.consensus.node import Council
-from gossamer.consensus.stores import Keeper
+from gossamer.consensus.log import RaftLog
+from gossamer.consensus.messages import Entry, History, Number, Positions, Tip, Voters
+from gossamer.consensus.node import RaftNode
+from gossamer.consensus.stores import MemoryStore
 from gossamer.core.context import Context
 from gossamer.core.errors import StorageError
 from gossamer.core.parcel import Parcel
@@ -28,23 +28,23 @@ STEP = 256
 """Entries after which the state is written anew."""
 
 
-class Oath(msgspec.Struct, frozen=True, array_like=True):
+class HardState(msgspec.Struct, frozen=True, array_like=True):
     history: History
     term: Number
     voted: str
 
 
-class State(msgspec.Struct, frozen=True, array_like=True):
+class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     history: History
     base: Number
     base_term: Number
-    seats: Seats
+    seats: Voters
     positions: Positions
     number: Number
     tip: Tip = ("", 0, 0)
 
 
-class Vault(Keeper):
+class DiskStore(MemoryStore):
     """Keeps on the disk of its node; ``open`` it before use."""
 
     durable = True
@@ -76,25 +76,25 @@ class Vault(Keeper):
         self._ticket += 1
         self._put(key, value, self._ticket)
 
-    def stored(self, ctx: Context, council: Council, ticket: int) -> None:
+    def stored(self, ctx: Context, raft: RaftNode, ticket: int) -> None:
         """Values are on disk up to a ticket."""
         self._stored = max(self._stored, ticket)
         kept: int | None = None
         while self._marks and self._marks[0][0] <= self._stored:
             _, kept, self._safe = self._marks.popleft()
-        if kept is not None and council.record is not None:
-            council.kept(ctx, kept)
+        if kept is not None and raft.record is not None:
+            raft.kept(ctx, kept)
 
-    def _mark(self, ctx: Context, council: Council) -> None:
+    def _mark(self, ctx: Context, raft: RaftNode) -> None:
         """All that was given to the disk counts when it is there."""
-        assert council.record is not None
-        self._marks.append((self._ticket, council.record.last, self.held))
+        assert raft.record is not None
+        self._marks.append((self._ticket, raft.record.last, self.held))
         if self._ticket <= self._stored:
-            self.stored(ctx, council, self._stored)
-        if not council.leads:
-            council.answer(ctx)
+            self.stored(ctx, raft, self._stored)
+        if not raft.leads:
+            raft.answer(ctx)
 
-    def open(self, ctx: Context, council: Council) -> None:
+    def open(self, ctx: Context, raft: RaftNode) -> None:
         """Take up what earlier lives left, if there is anything.
 
         A voter whose state was lost is another voter: it has another life, so that neither its votes nor its
@@ -105,10 +105,10 @@ class Vault(Keeper):
         if not self.life:
             self.life = ctx.incarnation
             self._store("life", self.life.to_bytes(8, "big"))
-        state, oath = self._read(ctx, "state", State), self._read(ctx, "oath", Oath)
-        if state is None or oath is None or oath.history != state.history:
+        state, hard_state = self._read(ctx, "state", Snapshot), self._read(ctx, "oath", HardState)
+        if state is None or hard_state is None or hard_state.history != state.history:
             return
-        record = Record(*msgspec.structs.astuple(state)[1:])
+        record = RaftLog(*msgspec.structs.astuple(state)[1:])
         while (entry := self._read(ctx, f"entry/{record.last + 1}", Entry)) is not None:
             record.append(entry)
         self._base, self._last = record.base, record.last
@@ -118,8 +118,8 @@ class Vault(Keeper):
             if isinstance(parcel, Parcel):
                 super().put(index, parcel)
         self.held = record.base
-        council.restore(ctx, oath.history, oath.term, oath.voted, record)
-        self.gather(record, council.decided)
+        raft.restore(ctx, hard_state.history, hard_state.term, hard_state.voted, record)
+        self.gather(record, raft.commit_index)
         self._safe = self.held
 
     def _read(self, ctx: Context, key: str, kind: type[T]) -> T | None:
@@ -134,24 +134,24 @@ class Vault(Keeper):
     def _write(self, key: str, value: msgspec.Struct) -> None:
         self._store(key, msgspec.msgpack.encode(value))
 
-    def oath(self, ctx: Context, council: Council, then: Callable[[Context], None]) -> None:
-        self._swear(council)
-        super().oath(ctx, council, then)
+    def hard_state(self, ctx: Context, raft: RaftNode, then: Callable[[Context], None]) -> None:
+        self._swear(raft)
+        super().hard_state(ctx, raft, then)
 
-    def _swear(self, council: Council) -> None:
-        self._write("oath", Oath(council.history, council.term, council.voted))
+    def _swear(self, raft: RaftNode) -> None:
+        self._write("oath", HardState(raft.history, raft.term, raft.voted))
         self._oath = self._ticket
 
-    def entries(self, ctx: Context, council: Council) -> None:
-        record = council.record
+    def entries(self, ctx: Context, raft: RaftNode) -> None:
+        record = raft.record
         assert record is not None
         for index in range(max(self._last, record.base) + 1, record.last + 1):
             self._write(f"entry/{index}", record.entry(index))
         self._last = max(self._last, record.last)
-        self._mark(ctx, council)
+        self._mark(ctx, raft)
 
-    def gathered(self, ctx: Context, council: Council) -> None:
-        self._mark(ctx, council)
+    def gathered(self, ctx: Context, raft: RaftNode) -> None:
+        self._mark(ctx, raft)
 
     def put(self, index: int, parcel: Parcel) -> None:
         super().put(index, parcel)
@@ -169,35 +169,35 @@ class Vault(Keeper):
         super()._forget(index)
         self._store(f"parcel/{index}", None)
 
-    def renew(self, council: Council) -> None:
-        assert council.record is not None
-        super().renew(council)
+    def renew(self, raft: RaftNode) -> None:
+        assert raft.record is not None
+        super().renew(raft)
         for each in range(self._base + 1, self._last + 1):
             self._store(f"entry/{each}", None)
         self._last = 0
-        self._sum_up(council, council.record)
-        self._swear(council)
+        self._sum_up(raft, raft.record)
+        self._swear(raft)
 
-    def go_on(self, council: Council) -> None:
-        assert council.record is not None
-        self._sum_up(council, council.record)
-        self._swear(council)
+    def go_on(self, raft: RaftNode) -> None:
+        assert raft.record is not None
+        self._sum_up(raft, raft.record)
+        self._swear(raft)
 
-    def trim(self, index: int, council: Council) -> None:
-        record = council.record
+    def trim(self, index: int, raft: RaftNode) -> None:
+        record = raft.record
         if record is not None and record.base - self._base >= STEP:
-            super().trim(index, council)
-            self._sum_up(council, record)
+            super().trim(index, raft)
+            self._sum_up(raft, record)
 
-    def _sum_up(self, council: Council, record: Record) -> None:
-        self._write("state", State(council.history, *record.state()))
+    def _sum_up(self, raft: RaftNode, record: RaftLog) -> None:
+        self._write("state", Snapshot(raft.history, *record.state()))
         for each in range(self._base + 1, min(record.base, self._last) + 1):
             self._store(f"entry/{each}", None)
         self._base = record.base
         self._last = max(self._last, record.base)
 
 
-class Left(msgspec.Struct, frozen=True):
+class LeftOnDisk(msgspec.Struct, frozen=True):
     """What a voter left on disk, for repairs while its node does not run.
 
     seats
@@ -208,7 +208,7 @@ class Left(msgspec.Struct, frozen=True):
         Frames that follow, each with its position, up to the first that is missing.
     """
 
-    seats: Seats
+    seats: Voters
     number: int
     parcels: tuple[tuple[int, bytes], ...]
 
@@ -217,11 +217,11 @@ VOTER_KEY = re.compile(r"(?P<channel>.+?)/(?:life|state|oath|entry/\d+|parcel/\d
 """Keys under which a voter of a channel keeps its state."""
 
 
-def left(values: Mapping[str, bytes], channel: str) -> Left | None:
+def left(values: Mapping[str, bytes], channel: str) -> LeftOnDisk | None:
     """What the values of a node say of its voter on a channel; None if there is no such voter."""
     try:
-        state = msgspec.msgpack.decode(values[f"{channel}/state"], type=State)
-        record = Record(*msgspec.structs.astuple(state)[1:])
+        state = msgspec.msgpack.decode(values[f"{channel}/state"], type=Snapshot)
+        record = RaftLog(*msgspec.structs.astuple(state)[1:])
         while (data := values.get(f"{channel}/entry/{record.last + 1}")) is not None:
             record.append(msgspec.msgpack.decode(data, type=Entry))
     except (KeyError, msgspec.MsgspecError):
@@ -233,4 +233,4 @@ def left(values: Mapping[str, bytes], channel: str) -> Left | None:
             if frame is None:
                 break
             parcels.append((record.number + len(parcels), frame))
-    return Left(record.seats, record.number, tuple(parcels))
+    return LeftOnDisk(record.seats, record.number, tuple(parcels))

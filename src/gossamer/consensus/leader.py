@@ -1,47 +1,55 @@
-"""What the leader of a council knows of the other seats, and what it writes to them."""
+"""What the leader of a Raft group knows of the other seats, and what it writes to them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gossamer.consensus.membership import reseat
-from gossamer.consensus.messages import MAX_ENTRIES, Copied, Copy, Entry, Lead, Seat, Seats
+from gossamer.consensus.membership import next_voters
+from gossamer.consensus.messages import (
+    MAX_ENTRIES,
+    AppendEntries,
+    AppendEntriesReply,
+    Entry,
+    TimeoutNow,
+    Voter,
+    Voters,
+)
 from gossamer.core.context import Context
 from gossamer.core.names import nanoseconds
 from gossamer.overlay.groups.rendezvous import ranking
 
 if TYPE_CHECKING:
-    from gossamer.consensus.log import Record
-    from gossamer.consensus.node import Council
+    from gossamer.consensus.log import RaftLog
+    from gossamer.consensus.node import RaftNode
 
 
-class Leadership:
+class Leader:
     """Begins with an election and ends with a later term.
 
     waiting
-        Seats that have not answered: at most one letter with entries is on its way to each, and what is
+        Seats that have not answered: at most one message with entries is on its way to each, and what is
         written meanwhile goes with the next.
     former
         Who led before, and is silent.
     """
 
-    def __init__(self, council: Council, former: str) -> None:
+    def __init__(self, raft: RaftNode, former: str) -> None:
         self.waiting: set[str] = set()
-        self._council = council
-        self._since = council.time
-        self._heard: dict[str, int] = {former: council.time - nanoseconds(council.settings.patience)}
-        self._match: dict[Seat, int] = {}
-        self._held: dict[Seat, int] = {}
+        self._raft = raft
+        self._since = raft.time
+        self._heard: dict[str, int] = {former: raft.time - nanoseconds(raft.settings.patience)}
+        self._match: dict[Voter, int] = {}
+        self._held: dict[Voter, int] = {}
         self._without: dict[int, set[str]] = {}
         """Entries whose parcels are not here, each with the seats that do not have them either."""
         self._next: dict[str, int] = {}
-        self._before: Seats = ()
+        self._before: Voters = ()
         """The seats before the last change that was proposed here."""
 
     @property
-    def _record(self) -> Record:
-        assert self._council.record is not None
-        return self._council.record
+    def _record(self) -> RaftLog:
+        assert self._raft.record is not None
+        return self._raft.record
 
     def spread(self, ctx: Context, again: bool = False) -> None:
         """Write what is new to all seats; again also to those that have not answered."""
@@ -50,29 +58,29 @@ class Leadership:
                 self._copy(ctx, name)
 
     def _copy(self, ctx: Context, name: str) -> None:
-        council, record = self._council, self._record
+        raft, record = self._raft, self._record
         after = self._next.setdefault(name, record.last + 1) - 1
         term = record.term(after)
         if term is None:
-            council.welcome_in(ctx, name)
+            raft.welcome_in(ctx, name)
             return
         entries = record.entries(after + 1, MAX_ENTRIES)
         self.waiting.add(name)
-        council.write(ctx, Copy, name, after, term, entries, council.decided, council.settled)
+        raft.write(ctx, AppendEntries, name, after, term, entries, raft.commit_index, raft.settled)
 
-    def copied(self, ctx: Context, copied: Copied) -> None:
+    def copied(self, ctx: Context, copied: AppendEntriesReply) -> None:
         """A seat says what it has."""
         name, record = copied.origin, self._record
         if copied.index > record.last:
             return
         self.waiting.discard(name)
-        self._heard[name] = self._council.time
-        self._council.lives[name] = copied.life
+        self._heard[name] = self._raft.time
+        self._raft.lives[name] = copied.life
         if not copied.agreed:
             if copied.index + 1 < self._next.get(name, record.last + 2):  # else this is a second answer
                 self._next[name] = copied.index + 1
                 self._copy(ctx, name)
-        elif copied.term == self._council.term:
+        elif copied.term == self._raft.term:
             seat = (name, copied.life)
             news = copied.index > self._match.get(seat, 0)
             self._match[seat] = max(self._match.get(seat, 0), copied.index)
@@ -81,19 +89,19 @@ class Leadership:
             if news and self._next[name] <= record.last:
                 self._copy(ctx, name)
 
-    def decided(self, ctx: Context) -> int:
+    def commit_index(self, ctx: Context) -> int:
         """The index up to which a majority of the seats has kept every entry; a leader whose disk is slower
         than those of the others is not needed for that.
         """
-        return self._majority(ctx, self._match, self._council.written)
+        return self._majority(ctx, self._match, self._raft.written)
 
     def told(self, ctx: Context) -> int:
         """The index up to which a majority has kept every parcel too, and this node has it."""
-        keeper = self._council.keeper
-        return min(keeper.held, self._majority(ctx, self._held, keeper.safe))
+        store = self._raft.store
+        return min(store.held, self._majority(ctx, self._held, store.safe))
 
-    def _majority(self, ctx: Context, known: dict[Seat, int], own: int) -> int:
-        mine, seats = self._council.seat(ctx), self._record.seats
+    def _majority(self, ctx: Context, known: dict[Voter, int], own: int) -> int:
+        mine, seats = self._raft.seat(ctx), self._record.seats
         have = sorted(own if seat == mine else known.get(seat, 0) for seat in seats)
         return have[(len(have) - 1) // 2]
 
@@ -105,33 +113,31 @@ class Leadership:
         lacking.add(name)
         if lacking.issuperset(each for each, _ in self._record.seats):
             del self._without[index]
-            self._council.propose(ctx, Entry(self._council.term, voids=index))
+            self._raft.propose(ctx, Entry(self._raft.term, voids=index))
 
     def steer(self, ctx: Context) -> None:
         """Give seats to those that should have them, one change at a time; leave the lead to the best."""
-        council, record = self._council, self._record
-        changing = record.seated > council.decided and self._before not in ((), record.seats)
+        raft, record = self._raft, self._record
+        changing = record.seated > raft.commit_index and self._before not in ((), record.seats)
         if changing and self._enough(ctx, self._before) and not self._enough(ctx, record.seats):
-            council.propose(ctx, Entry(council.term, seats=self._before))  # or it may never be decided
+            raft.propose(ctx, Entry(raft.term, seats=self._before))  # or it may never be decided
             return
-        if 2 * sum(council.died(seat) for seat in record.seats) >= len(record.seats):
-            council.stand(
-                ctx, invited=True
-            )  # too many have forgotten: with the others, a later history begins
+        if 2 * sum(raft.died(seat) for seat in record.seats) >= len(record.seats):
+            raft.stand(ctx, invited=True)  # too many have forgotten: with the others, a later history begins
             return
-        if record.seated > council.decided or record.term(council.decided) != council.term:
+        if record.seated > raft.commit_index or record.term(raft.commit_index) != raft.term:
             return
-        wanted = council.settings.seats
-        live = {name for name in council.live(ctx) if not self._silent(name)}
-        if council.keeper.durable:  # whoever is down comes back with its record
+        wanted = raft.settings.seats
+        live = {name for name in raft.live(ctx) if not self._silent(name)}
+        if raft.store.durable:  # whoever is down comes back with its record
             live.update(name for name, _ in record.seats)
         best = ranking(ctx.id, live, 2 * wanted)
-        seats = reseat(council.seat(ctx), record.seats, best, live, council.lives, wanted)
+        seats = next_voters(raft.seat(ctx), record.seats, best, live, raft.lives, wanted)
         if seats != record.seats:
-            council.lives = {name: life for name, life in council.lives.items() if name in dict(seats)}
+            raft.lives = {name: life for name, life in raft.lives.items() if name in dict(seats)}
             self._before = record.seats
-            self._heard.update((name, council.time) for name, _ in seats if name not in dict(record.seats))
-            council.propose(ctx, Entry(council.term, seats=seats))
+            self._heard.update((name, raft.time) for name, _ in seats if name not in dict(record.seats))
+            raft.propose(ctx, Entry(raft.term, seats=seats))
             return
         for name in best if len(seats) < wanted else best[:1]:
             if name not in dict(seats):
@@ -139,18 +145,18 @@ class Leadership:
         if best and best[0] != ctx.node:
             seat = (best[0], dict(seats).get(best[0], -1))
             if self._match.get(seat) == self._held.get(seat) == record.last:
-                council.write(ctx, Lead, best[0])
+                raft.write(ctx, TimeoutNow, best[0])
 
-    def _enough(self, ctx: Context, seats: Seats) -> bool:
+    def _enough(self, ctx: Context, seats: Voters) -> bool:
         """Whether a majority seems to live."""
-        council, live = self._council, {ctx.node, *self._council.live(ctx)}
-        gone = [each for each in seats if council.died(each) or each[0] not in live or self._silent(each[0])]
+        raft, live = self._raft, {ctx.node, *self._raft.live(ctx)}
+        gone = [each for each in seats if raft.died(each) or each[0] not in live or self._silent(each[0])]
         return 2 * len(gone) < len(seats)
 
     def _silent(self, name: str) -> bool:
         """Whether a seat has not answered for too long; whoever has none is thought to live."""
-        council = self._council
-        if name == council.leader or name not in dict(self._record.seats) or council.keeper.durable:
+        raft = self._raft
+        if name == raft.leader or name not in dict(self._record.seats) or raft.store.durable:
             return False
-        silence = council.time - self._heard.get(name, self._since)
-        return silence >= nanoseconds(council.settings.patience)
+        silence = raft.time - self._heard.get(name, self._since)
+        return silence >= nanoseconds(raft.settings.patience)

@@ -1,4 +1,4 @@
-"""The record of a council: entries from some index on, and what came of all before them. Pure state."""
+"""The record of a Raft group: entries from some index on, and what came of all before them. Pure state."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gossamer.consensus.messages import MAX_POSITIONS, Entry, Positions, Seats, Tip
+from gossamer.consensus.messages import MAX_POSITIONS, Entry, Positions, Tip, Voters
 from gossamer.core.receipt import SourceKey
 
 
-class Record:
+class RaftLog:
     """Entries base + 1 … last.
 
     base, base_term
@@ -37,7 +37,7 @@ class Record:
         self,
         base: int,
         base_term: int,
-        seats: Seats,
+        seats: Voters,
         positions: Positions = (),
         number: int = 0,
         tip: Tip = ("", 0, 0),
@@ -75,7 +75,7 @@ class Record:
         return tuple(self._entries[start : start + count])
 
     @property
-    def seats(self) -> Seats:
+    def seats(self) -> Voters:
         """Who has a seat: what the latest entry about it says, decided or not."""
         return self.entry(self._seated[-1]).seats if self._seated else self._seats
 
@@ -91,14 +91,14 @@ class Record:
         if entry.voids:
             self._voids[entry.voids] = self.last
 
-    def void(self, index: int, decided: int) -> bool:
+    def void(self, index: int, commit_index: int) -> bool:
         """Whether an entry is void, as far as is decided."""
-        return self._voids.get(index, decided + 1) <= decided
+        return self._voids.get(index, commit_index + 1) <= commit_index
 
-    def valid(self, first: int, count: int, decided: int) -> tuple[Entry, ...]:
+    def valid(self, first: int, count: int, commit_index: int) -> tuple[Entry, ...]:
         """The same entries; those that are void say nothing."""
         return tuple(
-            Entry(entry.term) if self.void(index, decided) else entry
+            Entry(entry.term) if self.void(index, commit_index) else entry
             for index, entry in enumerate(self.entries(first, count), first)
         )
 
@@ -134,7 +134,7 @@ class Record:
         _count(positions, self._entries)
         return positions
 
-    def state(self) -> tuple[int, int, Seats, Positions, int, Tip]:
+    def state(self) -> tuple[int, int, Voters, Positions, int, Tip]:
         """All that came of the entries up to the base; a record may begin with it."""
         positions = tuple((name, life, number) for (name, life), number in self._positions.items())
         return self.base, self.base_term, self._seats, positions, self.number, self.tip
@@ -143,19 +143,19 @@ class Record:
         """Whether this record has an entry, or has it summed up."""
         return index < self.base or self.term(index) == term
 
-    def moved(self, base: int, term: int, seats: Seats) -> Record:
+    def moved(self, base: int, term: int, seats: Voters) -> RaftLog:
         """The same parcels in the same order, as entries of one term behind another base."""
         _, _, _, positions, number, tip = self.state()
-        record, shift = Record(base, 0, seats, positions, number, tip), base - self.base
+        record, shift = RaftLog(base, 0, seats, positions, number, tip), base - self.base
         for entry in self._entries:
             voids = entry.voids and entry.voids + shift
             record.append(msgspec.structs.replace(entry, term=term, seats=(), voids=voids))
         return record
 
-    def contradicts(self, after: int, entries: Iterable[Entry], decided: int) -> bool:
+    def contradicts(self, after: int, entries: Iterable[Entry], commit_index: int) -> bool:
         """Whether entries are others than those that are decided here."""
         return any(
-            self.base < index <= decided and self.term(index) != entry.term
+            self.base < index <= commit_index and self.term(index) != entry.term
             for index, entry in enumerate(entries, after + 1)
         )
 

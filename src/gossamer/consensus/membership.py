@@ -1,20 +1,20 @@
-"""Who should have a seat in a council, one change at a time. A pure function."""
+"""Who should have a seat in a Raft group, one change at a time. A pure function."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from gossamer.consensus.messages import Seat, Seats
+from gossamer.consensus.messages import Voter, Voters
 
 
-def reseat(
-    here: Seat,
-    seats: Seats,
+def next_voters(
+    here: Voter,
+    seats: Voters,
     best: Sequence[str],
     live: Collection[str],
     lives: Mapping[str, int],
     wanted: int,
-) -> Seats:
+) -> Voters:
     """The seats after the next change: whoever is gone loses its seat, who certainly is before who seems to
     be; an empty one goes to the best that has answered, and the rendezvous node gets one in any case.
 

@@ -1,4 +1,4 @@
-"""What the seats of a council say to each other; ``council`` says when."""
+"""Messages between the nodes of a Raft group; ``node`` says when they are sent."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from gossamer.core.control import Instant, Life, Message
 from gossamer.core.names import MAX_ADDRESS, MAX_NODE_NAME, last
 from gossamer.core.wire import MAX_FRAME
 
-MAX_SEATS = 15
+MAX_VOTERS = 15
 MAX_ENTRIES = 1024
-"""Entries of one letter."""
+"""Entries of one message."""
 MAX_POSITIONS = 10_000
 MAX_FETCHED = 16
-"""Parcels that one letter asks for."""
+"""Parcels that one message asks for."""
 
 Name = Annotated[str, Meta(max_length=MAX_NODE_NAME)]
 Address = Annotated[str, Meta(max_length=MAX_ADDRESS)]
 Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Seat = tuple[Name, Life]
+Voter = tuple[Name, Life]
 """A node and its life: whoever begins a new life has forgotten what it knew."""
-Seats = Annotated[tuple[Seat, ...], Meta(max_length=MAX_SEATS)]
+Voters = Annotated[tuple[Voter, ...], Meta(max_length=MAX_VOTERS)]
 History = tuple[Instant, Name]
-"""When a council was founded and by whom; of two histories the later holds."""
+"""When a Raft group was founded and by whom; of two histories the later holds."""
 Positions = Annotated[tuple[tuple[Name, Life, Number], ...], Meta(max_length=MAX_POSITIONS)]
 
 
@@ -42,7 +42,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     source: Address = ""
     incarnation: Life = 0
     sequence: Number = 0
-    seats: Seats = ()
+    seats: Voters = ()
     voids: Number = 0
 
     @property
@@ -51,7 +51,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
         return (last(self.source), self.incarnation)
 
 
-class Letter(Message, frozen=True):
+class RaftMessage(Message, frozen=True):
     """From one node to another, through others where there is no direct way."""
 
     to: Name
@@ -61,7 +61,7 @@ class Letter(Message, frozen=True):
     term: Number
 
 
-class Ask(Letter, frozen=True):
+class RequestVote(RaftMessage, frozen=True):
     """Let me lead in this term: my record goes so far; ``invited`` by the one who leads now."""
 
     index: Number
@@ -69,23 +69,23 @@ class Ask(Letter, frozen=True):
     invited: bool
 
 
-class Vote(Letter, frozen=True):
+class RequestVoteReply(RaftMessage, frozen=True):
     """You may, or not."""
 
     granted: bool
 
 
-class Copy(Letter, frozen=True):
+class AppendEntries(RaftMessage, frozen=True):
     """What comes after an entry that we share; what is decided, and what everybody has."""
 
     index: Number
     index_term: Number
     entries: Annotated[tuple[Entry, ...], Meta(max_length=MAX_ENTRIES)]
-    decided: Number
+    commit_index: Number
     settled: Number
 
 
-class Copied(Letter, frozen=True):
+class AppendEntriesReply(RaftMessage, frozen=True):
     """I share your record up to an index, and have all parcels up to another; or, not agreed, I might
     share it from there on.
     """
@@ -95,43 +95,43 @@ class Copied(Letter, frozen=True):
     agreed: bool
 
 
-class Stranger(Letter, frozen=True):
-    """I have no record of that council."""
+class NoSuchLog(RaftMessage, frozen=True):
+    """I have no record of that Raft group."""
 
 
-class Welcome(Letter, frozen=True):
+class InstallSnapshot(RaftMessage, frozen=True):
     """The state up to an index, for one that is too far behind."""
 
     index: Number
     index_term: Number
-    seats: Seats
+    seats: Voters
     positions: Positions
     number: Number
     tip: Tip = ("", 0, 0)
 
 
-class Lead(Letter, frozen=True):
+class TimeoutNow(RaftMessage, frozen=True):
     """Your record is as good as mine and your place is better: lead."""
 
 
-class Fetch(Letter, frozen=True):
+class FetchParcels(RaftMessage, frozen=True):
     """I have these entries and not their parcels."""
 
     indexes: Annotated[tuple[Number, ...], Meta(max_length=MAX_FETCHED)]
 
 
-class Fetched(Letter, frozen=True):
+class FetchedParcel(RaftMessage, frozen=True):
     """The parcel of an entry; empty if it is not here."""
 
     index: Number
     parcel: Annotated[bytes, Meta(max_length=MAX_FRAME)]
 
 
-class Found(Letter, frozen=True):
-    """I know of no council and would found one."""
+class BootstrapRequest(RaftMessage, frozen=True):
+    """I know of no Raft group and would found one."""
 
 
-class Founded(Letter, frozen=True):
+class BootstrapReply(RaftMessage, frozen=True):
     """Go ahead, or not: somebody else asked first, or is a better match. Who had seats in the latest that I
     know of, and since which index; and the best matches of the channel that I know of, to be asked too.
     """
@@ -139,8 +139,20 @@ class Founded(Letter, frozen=True):
     granted: bool
     latest: History
     index: Number
-    seats: Seats
-    best: Annotated[tuple[Name, ...], Meta(max_length=2 * MAX_SEATS)]
+    seats: Voters
+    best: Annotated[tuple[Name, ...], Meta(max_length=2 * MAX_VOTERS)]
 
 
-LETTERS = (Ask, Vote, Copy, Copied, Stranger, Welcome, Lead, Fetch, Fetched, Found, Founded)
+RAFT_MESSAGES = (
+    RequestVote,
+    RequestVoteReply,
+    AppendEntries,
+    AppendEntriesReply,
+    NoSuchLog,
+    InstallSnapshot,
+    TimeoutNow,
+    FetchParcels,
+    FetchedParcel,
+    BootstrapRequest,
+    BootstrapReply,
+)

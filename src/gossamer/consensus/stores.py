@@ -1,4 +1,4 @@
-"""How a council is set up, and how a seat keeps what it must not forget."""
+"""How a Raft group is set up, and how a seat keeps what it must not forget."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gossamer.consensus.log import Record
+from gossamer.consensus.log import RaftLog
 from gossamer.consensus.messages import MAX_FETCHED, Entry
 from gossamer.core.context import Context
 from gossamer.core.parcel import Parcel
 from gossamer.core.receipt import SourceKey
 
 if TYPE_CHECKING:
-    from gossamer.consensus.node import Council
+    from gossamer.consensus.node import RaftNode
 
 UNLIMITED = 2**63 - 1
 
 
-class CouncilSettings(msgspec.Struct, frozen=True):
+class RaftSettings(msgspec.Struct, frozen=True):
     """How many seats; seconds.
 
     retry
-        Until a letter that was not answered is written again.
+        Until a message that was not answered is written again.
     heartbeat
         Between signs of life of the one who leads.
     patience
@@ -36,7 +36,7 @@ class CouncilSettings(msgspec.Struct, frozen=True):
     patience: float = 4.0
 
 
-class Keeper:
+class MemoryStore:
     """Keeps what a seat must not forget: entries, and the parcels that they are about. Here in memory.
 
     A place is told only when a majority of the seats has its parcel, so that what was told can be delivered
@@ -63,20 +63,20 @@ class Keeper:
         self._parcels: dict[int, Parcel] = {}
         self._indexes: dict[tuple[SourceKey, int], int] = {}
 
-    def oath(self, ctx: Context, council: Council, then: Callable[[Context], None]) -> None:
+    def hard_state(self, ctx: Context, raft: RaftNode, then: Callable[[Context], None]) -> None:
         """Term and vote have changed; go on when they are kept."""
         then(ctx)
 
-    def entries(self, ctx: Context, council: Council) -> None:
-        """Entries were appended, or cut and appended; ``council.kept`` is called when they are kept."""
-        assert council.record is not None
-        council.kept(ctx, council.record.last)
-        council.answer(ctx)
+    def entries(self, ctx: Context, raft: RaftNode) -> None:
+        """Entries were appended, or cut and appended; ``raft.kept`` is called when they are kept."""
+        assert raft.record is not None
+        raft.kept(ctx, raft.record.last)
+        raft.answer(ctx)
 
-    def gathered(self, ctx: Context, council: Council) -> None:
-        """Parcels of entries were taken; ``council.kept`` is called when they are kept."""
-        council.kept(ctx, council.written)
-        council.answer(ctx)
+    def gathered(self, ctx: Context, raft: RaftNode) -> None:
+        """Parcels of entries were taken; ``raft.kept`` is called when they are kept."""
+        raft.kept(ctx, raft.written)
+        raft.answer(ctx)
 
     @property
     def safe(self) -> int:
@@ -88,12 +88,12 @@ class Keeper:
         """Whether the last oath is kept."""
         return True
 
-    def gather(self, record: Record, decided: int) -> bool:
+    def gather(self, record: RaftLog, commit_index: int) -> bool:
         """Take the parcels of entries that have arrived; whether more is held than before."""
         index = before = max(min(self.held, record.last), record.base)
         while index < record.last:
             entry = record.entry(index + 1)
-            if entry.source and not record.void(index + 1, decided) and not self._take(index + 1, entry):
+            if entry.source and not record.void(index + 1, commit_index) and not self._take(index + 1, entry):
                 break
             index += 1
         self.held = index
@@ -122,13 +122,13 @@ class Keeper:
         index = self._indexes.get((key, number))
         return None if index is None else self._parcels.get(index)
 
-    def lacking(self, record: Record, decided: int) -> list[int]:
+    def lacking(self, record: RaftLog, commit_index: int) -> list[int]:
         """The first entries whose parcels are not here."""
         start = max(self.held, record.base) + 1
         return [
             index
             for index, entry in enumerate(record.entries(start, 4 * MAX_FETCHED), start)
-            if entry.source and index not in self._parcels and not record.void(index, decided)
+            if entry.source and index not in self._parcels and not record.void(index, commit_index)
         ][:MAX_FETCHED]
 
     def cut(self, index: int) -> None:
@@ -137,14 +137,14 @@ class Keeper:
         for each in [each for each in self._parcels if each > index]:
             self._forget(each)
 
-    def renew(self, council: Council) -> None:
-        """The council has another record."""
+    def renew(self, raft: RaftNode) -> None:
+        """The Raft group has another record."""
         self.cut(0)
 
-    def go_on(self, council: Council) -> None:
+    def go_on(self, raft: RaftNode) -> None:
         """The record goes on in another history."""
 
-    def trim(self, index: int, council: Council) -> None:
+    def trim(self, index: int, raft: RaftNode) -> None:
         """Everybody has delivered everything up to an index."""
         for each in [each for each in self._parcels if each <= index]:
             self._forget(each)

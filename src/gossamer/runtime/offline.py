@@ -24,7 +24,7 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.consensus.disk_store import VOTER_KEY, Left, left
+from gossamer.consensus.disk_store import VOTER_KEY, LeftOnDisk, left
 from gossamer.core.errors import ConfigError, Damaged, StorageError
 from gossamer.core.names import channel_id
 from gossamer.overlay.registry.service import Registry
@@ -326,7 +326,7 @@ def plan(found: Found) -> Plan:
     return Plan(tuple(files), tuple(logs), taken, dropped, tuple(unknown))
 
 
-def _voters(values: Mapping[str, bytes]) -> dict[int, tuple[str, Left]]:
+def _voters(values: Mapping[str, bytes]) -> dict[int, tuple[str, LeftOnDisk]]:
     """Voters of the node, by the id of their channel."""
     names = {match["channel"] for key in values if _is_voters(key) and (match := VOTER_KEY.fullmatch(key))}
     found = {name: left(values, name) for name in names}
@@ -347,7 +347,7 @@ def _channel(found: Survey) -> int:
         return -1
 
 
-def _log_plan(log: Survey, voter: tuple[str, Left] | None, found: Found) -> LogRepair | None:
+def _log_plan(log: Survey, voter: tuple[str, LeftOnDisk] | None, found: Found) -> LogRepair | None:
     """What becomes of one log; None if it stays as it is."""
     name, state = voter if voter is not None else ("", None)
     alone, lost = state is not None and len(state.seats) == 1, found.look.lost_database

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gossamer.consensus.disk_store import Vault
-from gossamer.consensus.stores import Keeper
+from gossamer.consensus.disk_store import DiskStore
+from gossamer.consensus.stores import MemoryStore
 from gossamer.core.effect import History, Reply
 from gossamer.core.names import channel_id, nanoseconds
 from gossamer.core.operations import MoreHistory, ReadHistory
@@ -250,12 +250,12 @@ def test_an_only_voter_whose_log_is_damaged_acknowledges_nothing_more() -> None:
     net.world.run(12)
     before = net.safe("a")
     assert len(before) == 20
-    (voter,) = [node for node in "ab" if net.at(node).council.leads]
+    (voter,) = [node for node in "ab" if net.at(node).raft.leads]
     damaged(net, voter)
     net.publish("a", 20, start=12.5, every=0.02)
     net.world.run(30)
     assert net.safe("a") == before
-    assert not net.at(voter).council.leads
+    assert not net.at(voter).raft.leads
     assert "a bit is not what it was" in str(net.at(voter).failure(net.ctx(voter)))
 
 
@@ -266,7 +266,7 @@ def test_voters_whose_logs_are_damaged_count_for_no_majority() -> None:
     before = net.safe("a")
     assert len(before) == 20
     for node in "abc":
-        if not net.at(node).council.leads:
+        if not net.at(node).raft.leads:
             damaged(net, node)
     net.publish("a", 20, start=12.5, every=0.02)
     net.world.run(30)
@@ -276,7 +276,7 @@ def test_voters_whose_logs_are_damaged_count_for_no_majority() -> None:
 # planted
 
 
-class Sieve(Vault):
+class Sieve(DiskStore):
     """Keeps nothing."""
 
     numbered = property(lambda _: 0, lambda *_: None)  # type: ignore[assignment]
@@ -285,7 +285,7 @@ class Sieve(Vault):
         pass
 
     def put(self, index: int, parcel: Parcel) -> None:
-        Keeper.put(self, index, parcel)
+        MemoryStore.put(self, index, parcel)
 
 
 class Careful(Persistent[PersistentSettings]):
@@ -293,7 +293,7 @@ class Careful(Persistent[PersistentSettings]):
 
     name = "careful"
 
-    def make_keeper(self) -> Keeper:
+    def make_keeper(self) -> MemoryStore:
         return Sieve(self.at_hand)
 
 
@@ -323,7 +323,7 @@ def test_a_seat_whose_log_has_something_else_than_the_order_acknowledges_nothing
     refused = [net.at(node) for node in "abc" if net.at(node).refused]
     assert refused
     for each in refused:
-        assert not each.council.leads
+        assert not each.raft.leads
         assert "different histories" in str(each.failure(net.ctx("a")))
 
 

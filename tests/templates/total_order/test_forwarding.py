@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gossamer.consensus.messages import Lead, Stranger
+from gossamer.consensus.messages import NoSuchLog, TimeoutNow
 from gossamer.consensus.node import NONE
 from gossamer.templates.total_order.forwarding import MAX_KEPT, Post, Relay, Relayed
 from gossamer.testing.fake import FakeContext
 
 
-def letter(to: str, origin: str = "a", term: int = 0) -> Lead:
-    return Lead(to, origin, 1, NONE, term)
+def message(to: str, origin: str = "a", term: int = 0) -> TimeoutNow:
+    return TimeoutNow(to, origin, 1, NONE, term)
 
 
 class Desk:
@@ -18,7 +18,7 @@ class Desk:
     def __init__(self) -> None:
         self.ctx = FakeContext("a")
         self.hop = "b"
-        self.post = Post(lambda ctx, letter: letter.to if letter.to == "c" else self.hop, 0.5)
+        self.post = Post(lambda ctx, message: message.to if message.to == "c" else self.hop, 0.5)
 
     def sent(self) -> list[tuple[str, object]]:
         sent: list[tuple[str, object]] = list(self.ctx.sent())
@@ -28,14 +28,14 @@ class Desk:
 
 def test_to_a_neighbour_a_letter_goes_just_so_and_once() -> None:
     desk = Desk()
-    desk.post.send(desk.ctx, letter("c"))
+    desk.post.send(desk.ctx, message("c"))
     assert desk.ctx.woken() == {}
-    assert desk.sent() == [("c", letter("c"))]
+    assert desk.sent() == [("c", message("c"))]
 
 
 def test_what_passes_through_others_is_said_again_until_the_next_hop_has_taken_it_over() -> None:
     desk = Desk()
-    desk.post.send(desk.ctx, letter("z"))
+    desk.post.send(desk.ctx, message("z"))
     assert desk.ctx.woken() == {"post": 500_000_000}
     ((_, relay),) = desk.sent()
     assert isinstance(relay, Relay)
@@ -52,17 +52,17 @@ def test_what_passes_through_others_is_said_again_until_the_next_hop_has_taken_i
 def test_of_letters_of_one_kind_between_two_nodes_only_the_newest_is_kept() -> None:
     desk = Desk()
     for term in (1, 2):
-        desk.post.send(desk.ctx, letter("z", term=term))
-    desk.post.send(desk.ctx, Stranger("z", "a", 1, NONE, 1))
+        desk.post.send(desk.ctx, message("z", term=term))
+    desk.post.send(desk.ctx, NoSuchLog("z", "a", 1, NONE, 1))
     desk.sent()
     desk.post.timer(desk.ctx)
-    kept = [relay.letter for _, relay in desk.sent() if isinstance(relay, Relay)]
-    assert kept == [letter("z", term=2), Stranger("z", "a", 1, NONE, 1)]
+    kept = [relay.message for _, relay in desk.sent() if isinstance(relay, Relay)]
+    assert kept == [message("z", term=2), NoSuchLog("z", "a", 1, NONE, 1)]
 
 
 def test_what_waits_goes_another_way_when_the_way_changes() -> None:
     desk = Desk()
-    desk.post.send(desk.ctx, letter("z"))
+    desk.post.send(desk.ctx, message("z"))
     desk.sent()
     desk.hop = "d"
     desk.post.timer(desk.ctx)
@@ -72,9 +72,9 @@ def test_what_waits_goes_another_way_when_the_way_changes() -> None:
 def test_no_more_is_kept_than_fits_and_the_oldest_goes_first() -> None:
     desk = Desk()
     for number in range(MAX_KEPT + 3):
-        desk.post.send(desk.ctx, letter(f"z{number}"))
+        desk.post.send(desk.ctx, message(f"z{number}"))
     desk.sent()
     desk.post.timer(desk.ctx)
-    kept = [relay.letter.to for _, relay in desk.sent() if isinstance(relay, Relay)]
+    kept = [relay.message.to for _, relay in desk.sent() if isinstance(relay, Relay)]
     assert len(kept) == MAX_KEPT
     assert kept[0] == "z3"

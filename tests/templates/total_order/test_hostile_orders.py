@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.consensus.messages import Ask, Entry, Fetch, Fetched, History
+from gossamer.consensus.messages import Entry, FetchedParcel, FetchParcels, History, RequestVote
 from gossamer.consensus.node import APART
 from gossamer.core.control import AHEAD, Control
 from gossamer.core.effect import Acknowledged, Effect, Lost
@@ -47,7 +47,7 @@ class Calm(Neighbours):
         return self.engines[name].instance("news").template
 
     def leaders(self) -> list[str]:
-        return [name for name in BACKBONE if self.at(name).council.leads]
+        return [name for name in BACKBONE if self.at(name).raft.leads]
 
     def dropped(self, name: str, reason: str) -> int:
         return self.engines[name].drops[reason]
@@ -101,14 +101,14 @@ def test_an_order_comes_right_from_a_backbone_node_that_lives(template: str, sou
 @pytest.mark.parametrize("template", ORDERED)
 def test_a_term_that_is_pushed_up_unites_the_voters_again_and_nothing_is_refused(template: str) -> None:
     calm = Calm(template)
-    m = calm.at("m").council
+    m = calm.at("m").raft
     for term in (2**21, calm.now // 10**6):
         life = calm.engines["stranger"].incarnation
-        ask = Ask("m", "stranger", life, m.history, term, m.record.last + 5, term, True)
+        ask = RequestVote("m", "stranger", life, m.history, term, m.record.last + 5, term, True)
         calm.say("stranger", Control(channel_id("news"), ask))
         assert m.term >= term
         calm.wait(20, 2000)
-        assert len({calm.at(name).council.term for name in BACKBONE}) == 1
+        assert len({calm.at(name).raft.term for name in BACKBONE}) == 1
         assert len(calm.leaders()) == 1
     assert not [reason for each in calm.engines.values() for reason in each.drops if "no sense" in reason]
     calm.goes_on()
@@ -134,7 +134,7 @@ def test_a_term_that_the_order_tells_is_soon_surpassed_by_the_voters(template: s
 def test_a_term_that_no_clock_allows_is_dropped(template: str) -> None:
     calm = Calm(template)
     life = calm.engines["stranger"].incarnation
-    ask = Ask("m", "stranger", life, calm.at("m").history, 2**62, 1, 1, True)
+    ask = RequestVote("m", "stranger", life, calm.at("m").history, 2**62, 1, 1, True)
     calm.say("stranger", Control(channel_id("news"), ask))
     assert calm.dropped("m", "message.term makes no sense") == 1
     calm.goes_on()
@@ -272,12 +272,12 @@ def test_where_a_part_of_the_order_is_missing_what_follows_later_is_not_called_l
 
 def test_only_entries_of_the_log_are_fetched() -> None:
     calm = Calm("total-order")
-    council = calm.at("m").council
-    council.record.append(Entry(1))
-    life, last = calm.engines["a"].incarnation, council.record.last
-    wrote: list[Fetched] = []
-    council._send = lambda ctx, letter: wrote.append(letter)
+    raft = calm.at("m").raft
+    raft.record.append(Entry(1))
+    life, last = calm.engines["a"].incarnation, raft.record.last
+    wrote: list[FetchedParcel] = []
+    raft._send = lambda ctx, message: wrote.append(message)
     for index in (2**62, last + 1, last):
-        calm.say("a", Control(channel_id("news"), Fetch("m", "a", life, council.history, 1, (index,))))
-    assert [each.index for each in wrote if isinstance(each, Fetched)] == [last]
+        calm.say("a", Control(channel_id("news"), FetchParcels("m", "a", life, raft.history, 1, (index,))))
+    assert [each.index for each in wrote if isinstance(each, FetchedParcel)] == [last]
     assert calm.dropped("m", "message.index makes no sense") == 1

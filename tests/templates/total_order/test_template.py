@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.consensus.messages import Entry, History, Stranger, Welcome
+from gossamer.consensus.messages import Entry, History, InstallSnapshot, NoSuchLog
 from gossamer.core.context import Context
 from gossamer.core.effect import Acknowledged, Lost, Missed
 from gossamer.core.errors import ConfigError, ProtocolError
@@ -84,14 +84,14 @@ def seated(source: str, *args: Any, **more: Any) -> tuple[Net, Orders]:
 def sequencer(world: World) -> list[str]:
     """Who leads now, of the nodes that are up."""
     up = [(node, world.engine(node)) for node in world.nodes if world.running(node)]
-    return [node for node, engine in up if engine and engine.instance(CHANNEL).template.council.leads]
+    return [node for node, engine in up if engine and engine.instance(CHANNEL).template.raft.leads]
 
 
 def seats(world: World, node: str) -> int:
     """How many voters there are, as a node knows it."""
     engine = world.engine(node)
     assert engine is not None
-    return len(engine.instance(CHANNEL).template.council.seats)
+    return len(engine.instance(CHANNEL).template.raft.seats)
 
 
 # one node at a time
@@ -470,15 +470,15 @@ def test_settings_out_of_range_name_their_key(settings: dict[str, Any], key: str
 
 def test_a_letter_from_the_future_is_refused_and_changes_nothing() -> None:
     member = Member()
-    before = member.template.council.history
-    for letter in (
-        Stranger("m", "x", 1, (2**63 - 1, "x"), 1),
-        Stranger("m", "x", 1, (0, "x"), 2**62),
-        Welcome("m", "x", 1, (1, "x"), 1, 2**63 - 1, 1, (), (), 0),
+    before = member.template.raft.history
+    for message in (
+        NoSuchLog("m", "x", 1, (2**63 - 1, "x"), 1),
+        NoSuchLog("m", "x", 1, (0, "x"), 2**62),
+        InstallSnapshot("m", "x", 1, (1, "x"), 1, 2**63 - 1, 1, (), (), 0),
     ):
         with pytest.raises(ProtocolError):
-            member.template.letter(member.ctx, letter, "a")
-    assert member.template.council.history == before
+            member.template.message(member.ctx, message, "a")
+    assert member.template.raft.history == before
 
 
 def test_a_client_that_only_publishes_is_acknowledged_and_its_window_moves_on() -> None:

@@ -49,7 +49,7 @@ class Persistent(LoggedOrder[S]):
     operations = (ReadHistory, MoreHistory)
 
     def quorum(self) -> int:
-        return len(self.council.seats) // 2 + 1 if self.council.leads else 0
+        return len(self.raft.seats) // 2 + 1 if self.raft.leads else 0
 
     def __init__(self, settings: S) -> None:
         super().__init__(settings)
@@ -66,7 +66,7 @@ class Persistent(LoggedOrder[S]):
     def replay(self, ctx: Context, replay: Replay, sender: str) -> None:
         if replay.to.rpartition("/")[2] != ctx.node:
             self.post.send(ctx, replay)
-        elif self.reads and self.council.seated(ctx):
+        elif self.reads and self.raft.seated(ctx):
             if len(self._reads) < MAX_READS:
                 self._tickets += 1
                 self._reads[self._tickets] = replay
@@ -78,15 +78,15 @@ class Persistent(LoggedOrder[S]):
     @on(Relay)
     def relay(self, ctx: Context, relay: Relay, sender: str) -> None:
         super().relay(ctx, relay, sender)
-        if isinstance(relay.letter, Replay):
-            self.replay(ctx, relay.letter, sender)
-        elif isinstance(relay.letter, Replayed):
-            self.replayed(ctx, relay.letter, sender)
+        if isinstance(relay.message, Replay):
+            self.replay(ctx, relay.message, sender)
+        elif isinstance(relay.message, Replayed):
+            self.replayed(ctx, relay.message, sender)
 
-    def way(self, ctx: Context, letter: Carried) -> str | None:
+    def way(self, ctx: Context, message: Carried) -> str | None:
         """History also goes to clients."""
-        history = isinstance(letter, Replay | Replayed)
-        return ctx.toward(letter.to) if history else super().way(ctx, letter)
+        history = isinstance(message, Replay | Replayed)
+        return ctx.toward(message.to) if history else super().way(ctx, message)
 
     def read(self, ctx: Context, history: History) -> None:
         replay = self._reads.pop(history.ticket, None)
@@ -123,15 +123,15 @@ class Persistent(LoggedOrder[S]):
 
     def _keeper_of_history(self, ctx: Context) -> str | None:
         """Somebody who has the log, or knows who has."""
-        if self.council.seated(ctx) and self.reads and LOG not in self.wishes:
+        if self.raft.seated(ctx) and self.reads and LOG not in self.wishes:
             return ctx.node
         if not on_backbone(ctx):
             return ctx.server
-        return self.council.leader or self.sequencer[1] or self.group.meeting(ctx)
+        return self.raft.leader or self.sequencer[1] or self.group.meeting(ctx)
 
     def _another_seat(self, ctx: Context) -> str | None:
         """One of the other seats, each in its turn: the leader itself may have to ask."""
-        record = self.council.record
+        record = self.raft.record
         others = [node for node, _ in record.seats if node != ctx.node] if record is not None else []
         if not others:
             self.trouble = (

@@ -7,10 +7,10 @@ from typing import Annotated, TypeVar
 
 from msgspec import Meta
 
-from gossamer.consensus.disk_store import Vault
-from gossamer.consensus.log import Record
-from gossamer.consensus.messages import LETTERS, Copy, Letter
-from gossamer.consensus.stores import Keeper
+from gossamer.consensus.disk_store import DiskStore
+from gossamer.consensus.log import RaftLog
+from gossamer.consensus.messages import RAFT_MESSAGES, AppendEntries, RaftMessage
+from gossamer.consensus.stores import MemoryStore
 from gossamer.core.context import BELOW, Context
 from gossamer.core.control import on
 from gossamer.core.effect import Appended, History, Report, Stalled, Stored
@@ -137,8 +137,8 @@ class LoggedOrder(TotalOrder[S]):
         self._found: dict[tuple[SourceKey, int], Parcel] = {}
         """Parcels that were read from the log of another seat."""
 
-    def make_keeper(self) -> Keeper:
-        return Vault(self.at_hand)
+    def make_keeper(self) -> MemoryStore:
+        return DiskStore(self.at_hand)
 
     def on_open(self, ctx: Context) -> None:
         super().on_open(ctx)
@@ -173,13 +173,13 @@ class LoggedOrder(TotalOrder[S]):
         own = (ctx.node, VIRTUAL + ctx.node)
         if isinstance(item, Parcel):
             return item.stamp.node in own
-        message = item.message.letter if isinstance(item.message, Relay) else item.message
+        message = item.message.message if isinstance(item.message, Relay) else item.message
         match message:
-            case Copy() if message.origin == ctx.node and self.council.leads and self.keeper.sworn:
+            case AppendEntries() if message.origin == ctx.node and self.raft.leads and self.store.sworn:
                 # the others write at the same time, and this node counts itself when it has written; while
                 # its disk takes nothing it is silent, so that another voter leads
                 return self._stall is not None
-            case Letter() | Replay() | Replayed():
+            case RaftMessage() | Replay() | Replayed():
                 return last(message.origin) in own
             case Have() | Gone():
                 return last(message.source) in own
@@ -194,8 +194,8 @@ class LoggedOrder(TotalOrder[S]):
 
     def _tell_sources(self, ctx: Context, sender: str = "") -> None:
         """Tell nodes whose events wait for this one: those below, and all if this is the only voter."""
-        below, record = ctx.container(BELOW) or (), self.council.record
-        every = sender or (record is not None and record.seats == (self.council.seat(ctx),))
+        below, record = ctx.container(BELOW) or (), self.raft.record
+        every = sender or (record is not None and record.seats == (self.raft.seat(ctx),))
         sources = (each for each in self.streams.values() if not each.node.startswith(VIRTUAL))
         hops = {self.upstream(ctx, each) for each in sources} - {None, sender}
         hops.update(name for name, said in self.interests.said.items() if said.publishes and name in below)
@@ -223,11 +223,11 @@ class LoggedOrder(TotalOrder[S]):
 
     # a log that is not what it was
 
-    @on(*LETTERS)
-    def letter(self, ctx: Context, letter: Letter, sender: str) -> None:
+    @on(*RAFT_MESSAGES)
+    def message(self, ctx: Context, message: RaftMessage, sender: str) -> None:
         """A node that does not know its own log, or has not all of it, neither votes nor acknowledges."""
-        if self._ready or letter.to != ctx.node:
-            super().letter(ctx, letter, sender)
+        if self._ready or message.to != ctx.node:
+            super().message(ctx, message, sender)
 
     def _begin(self, ctx: Context) -> None:
         if self._ready:
@@ -235,10 +235,10 @@ class LoggedOrder(TotalOrder[S]):
 
     def _looked(self, ctx: Context, history: History) -> None:
         """The log was opened, or not."""
-        assert isinstance(self.keeper, Vault)
+        assert isinstance(self.store, DiskStore)
         if not self.looked:
-            self.keeper.open(ctx, self.council)  # what earlier lives left
-        record = self.council.record
+            self.store.open(ctx, self.raft)  # what earlier lives left
+        record = self.raft.record
         if history.final:
             self._refuse(ctx, history.error)
         elif history.error and not history.damaged:
@@ -248,14 +248,14 @@ class LoggedOrder(TotalOrder[S]):
             others = record is not None and len(record.seats) > 1
             self._ready, self._end, self._logged, self._written, self._writing = False, None, 0, None, []
             self._appending = 0
-            self.council.resign()
+            self.raft.resign()
             self.trouble = f"the log of {ctx.node!r} from {history.position} on: {history.error}"
             if others or (record is not None and history.position >= record.number):
                 ctx.repair(LOOK)
             else:
                 self.refused = True
                 self._refusal = Unstored(ctx.node, f"log of {ctx.channel!r}", history.error[:MAX_REASON])
-        elif record is not None and history.end < record.number and record.seats == (self.council.seat(ctx),):
+        elif record is not None and history.end < record.number and record.seats == (self.raft.seat(ctx),):
             lacking = f"it has {history.end} of {record.number} acknowledged records"
             self._refuse(ctx, f"{lacking}, and no other seat has the rest")
         elif self._written is None:  # else a later look, or the report of the append, says where it ends
@@ -272,8 +272,8 @@ class LoggedOrder(TotalOrder[S]):
             self._end = None
             ctx.read(EXAMINE, first, AT_ONCE)
             return
-        record = self.council.record
-        self._end = self.keeper.numbered = history.end
+        record = self.raft.record
+        self._end = self.store.numbered = history.end
         self.trouble = "" if record is None or self._end >= record.number else self.trouble
         if record is not None and record.tip[0]:
             tip = (record.tip[:2], record.tip[2])
@@ -315,12 +315,12 @@ class LoggedOrder(TotalOrder[S]):
         self._ready, self._end, self._written, self._writing, self._appending = False, None, None, [], 0
         self.refused = True
         self._refusal = Unstored(ctx.node, f"log of {ctx.channel!r}", reason[:MAX_REASON])
-        self.council.resign()
+        self.raft.resign()
         self._tell_sources(ctx)
 
     def _admit(self, ctx: Context) -> None:
         """Vote and acknowledge once the log has all that the record has summed up."""
-        record = self.council.record
+        record = self.raft.record
         whole = self._end is not None and (record is None or self._end >= record.number)
         if not self._ready and whole and not self.refused:
             self._ready, self.trouble = True, ""
@@ -328,20 +328,20 @@ class LoggedOrder(TotalOrder[S]):
 
     # the log of a seat
 
-    def decided(self, ctx: Context) -> None:
+    def commit_index(self, ctx: Context) -> None:
         self._log(ctx)
-        super().decided(ctx)
+        super().commit_index(ctx)
 
     def _log(self, ctx: Context) -> None:
         """Append what is decided and here, in its order."""
-        council, record = self.council, self.council.record
-        if record is None or not council.seated(ctx):
-            self.keeper.logged = UNLIMITED
+        raft, record = self.raft, self.raft.record
+        if record is None or not raft.seated(ctx):
+            self.store.logged = UNLIMITED
             return
         if self._logged < record.base:
             self._logged, self._count = record.base, record.number
         # what is on its way to the disk is needed still: a node that dies has it from its record
-        self.keeper.logged = self._logged if self._written is None else self._written
+        self.store.logged = self._logged if self._written is None else self._written
         if self._end is None or self._written is not None or self.refused:
             return
         if self._end < self._count:
@@ -352,36 +352,36 @@ class LoggedOrder(TotalOrder[S]):
             self._content_from += 1
         if self._unexamined(record):  # a state was taken over
             self._ready, self._end, self._logged = False, None, 0
-            self.council.resign()
+            self.raft.resign()
             ctx.read(LOOK, 0, 0)
             return
-        before, parcels = self._logged, self._due(ctx, council.decided, record)
+        before, parcels = self._logged, self._due(ctx, raft.commit_index, record)
         if parcels is None:
             return
         self._append(ctx, before, parcels)
-        self.keeper.logged = before if parcels else self._logged
+        self.store.logged = before if parcels else self._logged
 
-    def _unexamined(self, record: Record) -> bool:
+    def _unexamined(self, record: RaftLog) -> bool:
         """Whether something in the log has to be compared with the record, and was not read for that."""
         assert self._end is not None
         first = self._count if self._logged > record.base or not record.tip[0] else record.number - 1
         return self._begins <= first < self._end and first not in self._content
 
-    def _due(self, ctx: Context, decided: int, record: Record) -> Places | None:
+    def _due(self, ctx: Context, commit_index: int, record: RaftLog) -> Places | None:
         """What is decided, here and not in the log; the log has gone so far afterwards. None if the log has
         something else.
         """
         parcels: Places = []
         assert self._end is not None
-        while self._logged < decided:
+        while self._logged < commit_index:
             index = self._logged + 1
             entry = record.entry(index)
-            if entry.source and not record.void(index, decided):
+            if entry.source and not record.void(index, commit_index):
                 if not self._agrees(self._count, (entry.key, entry.sequence)):
                     self._contradict(ctx, self._count, (entry.key, entry.sequence))
                     return None
                 if self._count >= self._end + len(parcels):
-                    parcel = self.keeper.get(index)
+                    parcel = self.store.get(index)
                     if parcel is None:
                         break
                     parcels.append((self._count, parcel))
@@ -416,14 +416,14 @@ class LoggedOrder(TotalOrder[S]):
                 self._end, self._logged = None, 0  # once it is known what the log has, from the record again
                 ctx.wake("look", 1.0)
                 return
-            self.keeper.numbered = report.position
+            self.store.numbered = report.position
             for place, parcel in parcels:
-                ctx.note(STORED, place, parcel.stamp.key, parcel.stamp.sequence, self.council.history[1])
+                ctx.note(STORED, place, parcel.stamp.key, parcel.stamp.sequence, self.raft.history[1])
             self._log(ctx)
             self._admit(ctx)
         elif isinstance(report, Stored):
-            assert isinstance(self.keeper, Vault)
-            self.keeper.stored(ctx, self.council, report.ticket)
+            assert isinstance(self.store, DiskStore)
+            self.store.stored(ctx, self.raft, report.ticket)
         elif isinstance(report, Stalled):
             self._stall = message_of(ctx.node, report.failure)
             self._tell_sources(ctx)
@@ -475,13 +475,8 @@ class LoggedOrder(TotalOrder[S]):
         """Entries are decided, and their parcels have not come for a beat: other seats may have them in their
         logs only.
         """
-        waits = self._end is not None and self._written is None and self._logged < self.council.decided
-        if (
-            waits
-            and self._lagging == self._logged
-            and self.council.seated(ctx)
-            and len(self.council.seats) > 1
-        ):
+        waits = self._end is not None and self._written is None and self._logged < self.raft.commit_index
+        if waits and self._lagging == self._logged and self.raft.seated(ctx) and len(self.raft.seats) > 1:
             self.ask_log(ctx)
         self._lagging = self._logged
 
@@ -505,7 +500,7 @@ class LoggedOrder(TotalOrder[S]):
             self._write(ctx, self._logged, parcels, replayed.frames)
         elif replayed.frames:  # it has trimmed what comes before; another seat may have it
             self._trimmed[last(replayed.origin)] = replayed.first
-            others = {name for name, _ in self.council.seats if name in self.council.live(ctx)} - {ctx.node}
+            others = {name for name, _ in self.raft.seats if name in self.raft.live(ctx)} - {ctx.node}
             if not others <= self._trimmed.keys():
                 wish.next = self._end
                 self.ask_log(ctx)

@@ -7,10 +7,18 @@ from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta
 
-from gossamer.consensus.bootstrap import Founding
-from gossamer.consensus.messages import LETTERS, Entry, Fetch, Fetched, Found, Founded, Letter
-from gossamer.consensus.node import NONE, Council
-from gossamer.consensus.stores import CouncilSettings, Keeper
+from gossamer.consensus.bootstrap import Bootstrap
+from gossamer.consensus.messages import (
+    RAFT_MESSAGES,
+    BootstrapReply,
+    BootstrapRequest,
+    Entry,
+    FetchedParcel,
+    FetchParcels,
+    RaftMessage,
+)
+from gossamer.consensus.node import NONE, RaftNode
+from gossamer.consensus.stores import MemoryStore, RaftSettings
 from gossamer.core.context import BELOW, NODES, TREE, Context
 from gossamer.core.control import on
 from gossamer.core.effect import senseless
@@ -85,17 +93,17 @@ class TotalOrder(Reliable[S]):
     def __init__(self, settings: S) -> None:
         super().__init__(settings)
         self.post = Post(self.way, settings.repair)
-        self.keeper = self.make_keeper()
-        self.council = Council(
-            CouncilSettings(settings.seats, settings.repair, settings.heartbeat, settings.patience),
+        self.store = self.make_keeper()
+        self.raft = RaftNode(
+            RaftSettings(settings.seats, settings.repair, settings.heartbeat, settings.patience),
             live=self.group.live,
             send=self.post.send,
-            decided=self.decided,
+            commit_index=self.commit_index,
             elected=self._elected,
-            keeper=self.keeper,
+            store=self.store,
         )
-        self.founding = Founding(self.council, self.lost)
-        self.fetching = Fetching(self.council)
+        self.bootstrap = Bootstrap(self.raft, self.lost)
+        self.fetching = Fetching(self.raft)
         self.history = NONE
         self.next = 0
         """The index that is done next; 0 while the beginning is not known."""
@@ -128,9 +136,9 @@ class TotalOrder(Reliable[S]):
         turns = 2.0 * (int(settings.seats) + 1) * float(settings.heartbeat)
         return 2.0 * float(settings.laggard) + 3.0 * float(settings.patience) + turns
 
-    def make_keeper(self) -> Keeper:
+    def make_keeper(self) -> MemoryStore:
         """How seats keep their record."""
-        return Keeper(self.at_hand)
+        return MemoryStore(self.at_hand)
 
     def at_hand(self, key: SourceKey, number: int) -> Parcel | None:
         """A parcel that has arrived and waits for its place."""
@@ -146,7 +154,7 @@ class TotalOrder(Reliable[S]):
         return self.sequencer[1] if self.sequencer[1] in tree else tree.root
 
     def find(self, stream: Stream, key: SourceKey, number: int) -> Parcel | None:
-        return super().find(stream, key, number) or self.keeper.find(key, number)
+        return super().find(stream, key, number) or self.store.find(key, number)
 
     def open(self, ctx: Context, key: SourceKey, address: str, first: int = 0) -> Stream:
         stream = super().open(ctx, key, address, first)
@@ -214,7 +222,7 @@ class TotalOrder(Reliable[S]):
             stream.torn, self._torn = False, max(self.places, default=self.next - 1) + 1
         super().advance(ctx, stream, sender)
         if not stream.node.startswith(VIRTUAL):
-            self._propose(ctx) if self.council.leads else self._begin(ctx)
+            self._propose(ctx) if self.raft.leads else self._begin(ctx)
         self.fetching.arrived(ctx)
         self._go_on(ctx, sender)
 
@@ -236,7 +244,7 @@ class TotalOrder(Reliable[S]):
         heard = self._heard.setdefault(parcel.stamp.key, deque())
         try:
             order = read_order(parcel)
-            check_order(order, ctx.now, self.keeper.numbered)
+            check_order(order, ctx.now, self.store.numbered)
         except ProtocolError as error:  # the stream has passed it: what follows still has its turn
             ctx.drop(parcel, senseless(error))
             heard.append((parcel.stamp.sequence, 0))
@@ -248,7 +256,7 @@ class TotalOrder(Reliable[S]):
         if order.history < self.history or (order.history > self.history and not self._credible(ctx, parcel)):
             heard.append((parcel.stamp.sequence, 0))
             return
-        self.council.surpassed(order.history, order.term)
+        self.raft.surpassed(order.history, order.term)
         before, whole = self.history, self._whole(order)
         if not whole or NONE < before < order.history:
             self._skips.tear()
@@ -269,7 +277,7 @@ class TotalOrder(Reliable[S]):
                 self._skips[entry.key].placed(entry.sequence, stream.fits(entry.sequence))
             if stream is not None and stream.confirmed < entry.sequence <= stream.high:
                 stream.confirmed, confirmed[entry.key] = entry.sequence, stream
-            self.founding.hear(order.history, index, entry.seats)
+            self.bootstrap.hear(order.history, index, entry.seats)
         heard.append((parcel.stamp.sequence, order.first + len(order.entries) - 1))
         self.sequencer = max(self.sequencer, (order.term, parcel.stamp.source.partition("/")[0]))
         for key, stream in confirmed.items():
@@ -369,7 +377,7 @@ class TotalOrder(Reliable[S]):
         if stream is None:
             stream = self.open(ctx, key, place.source)
             self._tick(ctx)
-        kept = self.keeper.find(key, number)
+        kept = self.store.find(key, number)
         if kept is not None and number not in stream.held:
             stream.begin(number)
             stream.add(kept)
@@ -447,8 +455,8 @@ class TotalOrder(Reliable[S]):
     # sequencing
 
     def _elected(self, ctx: Context) -> None:
-        assert self.council.record is not None
-        self._proposed = self.council.record.positions()
+        assert self.raft.record is not None
+        self._proposed = self.raft.record.positions()
         self._told = 0
         self._propose(ctx)
         self.tell_order(ctx)
@@ -458,20 +466,20 @@ class TotalOrder(Reliable[S]):
         for key, stream in tuple(self.streams.items()):
             if not key[0].startswith(VIRTUAL) and stream.next:
                 number = max(self._proposed.get(key, 0), stream.next - 1) + 1
-                while number in stream.held and self.council.leads:
+                while number in stream.held and self.raft.leads:
                     self._proposed[key] = number
-                    self.council.propose(ctx, Entry(self.council.term, stream.address, key[1], number))
+                    self.raft.propose(ctx, Entry(self.raft.term, stream.address, key[1], number))
                     number += 1
 
-    def decided(self, ctx: Context) -> None:
+    def commit_index(self, ctx: Context) -> None:
         """More places are decided."""
         self.tell_order(ctx)
 
     def tell_order(self, ctx: Context) -> None:
         """Tell everybody what is decided and kept, unless too much of the order is on its way."""
-        council, record, leads = self.council, self.council.record, self.council.leadership
+        raft, record, leads = self.raft, self.raft.record, self.raft.leading
         key = (VIRTUAL + ctx.node, ctx.incarnation)
-        upto = min(council.decided, leads.told(ctx)) if leads else 0
+        upto = min(raft.commit_index, leads.told(ctx)) if leads else 0
         if record is not None and self._told < record.base:  # everybody has heard it from this node before
             self._told, self._told_number = record.base, record.number
         while record is not None and self._told < upto:
@@ -479,15 +487,15 @@ class TotalOrder(Reliable[S]):
             if len(stream.held) >= self.settings.send_window:
                 return
             first, count = self._told + 1, min(MAX_PLACES, upto - self._told)
-            entries = record.valid(first, count, council.decided)
-            order = Order(council.history, council.term, first, self._told_number, entries)
+            entries = record.valid(first, count, raft.commit_index)
+            order = Order(raft.history, raft.term, first, self._told_number, entries)
             self._told_number += sum(bool(entry.source) for entry in entries)
             self._told += count
             self._number += 1
             self._lacked.append((self._number, self._told))
             for index, entry in enumerate(entries, first):
                 if entry.source:
-                    ctx.note(ORDERED, index, entry.key, entry.sequence, council.history[1])
+                    ctx.note(ORDERED, index, entry.key, entry.sequence, raft.history[1])
             self.launch(ctx, order_parcel(ctx, stream.address, self._number, order))
 
     def _release(self, ctx: Context, stream: Stream) -> None:
@@ -495,40 +503,40 @@ class TotalOrder(Reliable[S]):
         super()._release(ctx, stream)
         if stream.low > before and stream.node.startswith(VIRTUAL) and self.begins(ctx, stream):
             while self._lacked and self._lacked[0][0] < stream.low:
-                self.council.settle(self._lacked.popleft()[1])
+                self.raft.settle(self._lacked.popleft()[1])
             self.tell_order(ctx)
 
     def stays(self, ctx: Context) -> bool:
-        return super().stays(ctx) or self.council.seated(ctx)
+        return super().stays(ctx) or self.raft.seated(ctx)
 
-    # the council
+    # the Raft group
 
-    @on(*LETTERS)
-    def letter(self, ctx: Context, letter: Letter, sender: str) -> None:
-        self.council.check(ctx, letter)
+    @on(*RAFT_MESSAGES)
+    def message(self, ctx: Context, message: RaftMessage, sender: str) -> None:
+        self.raft.check(ctx, message)
         if sender in (ctx.container(BELOW) or ()):
             return  # a client is never a voter, and none is reached through it
-        if letter.to != ctx.node:
-            self.post.send(ctx, letter)
+        if message.to != ctx.node:
+            self.post.send(ctx, message)
             return
         if not on_backbone(ctx):
             return  # a client is never a voter
-        match letter:
-            case Found():
-                self.founding.asked(ctx, letter)
-            case Founded():
-                self.founding.answered(ctx, letter)
-            case Fetch():
-                self.fetching.asked(ctx, letter)
-            case Fetched():
-                self._fetched(ctx, letter)
+        match message:
+            case BootstrapRequest():
+                self.bootstrap.asked(ctx, message)
+            case BootstrapReply():
+                self.bootstrap.answered(ctx, message)
+            case FetchParcels():
+                self.fetching.asked(ctx, message)
+            case FetchedParcel():
+                self._fetched(ctx, message)
             case _:
-                self.council.hear(ctx, letter)
+                self.raft.hear(ctx, message)
         self._settle(ctx)
 
-    def _fetched(self, ctx: Context, fetched: Fetched) -> None:
+    def _fetched(self, ctx: Context, fetched: FetchedParcel) -> None:
         """Another seat has the parcel of an entry, or has it not."""
-        entry = self.council.entry(fetched.index)
+        entry = self.raft.entry(fetched.index)
         stream = self.streams.get(entry.key) if entry else None
         parcel = self.fetching.fetched(ctx, fetched, stream is not None and stream.over == 2)
         if parcel is not None:
@@ -538,7 +546,7 @@ class TotalOrder(Reliable[S]):
         """Ask other seats and sources for parcels that have an entry and are not here."""
         self.fetching.ask(ctx)
         for index in self.fetching.lacking():
-            entry = self.council.entry(index)
+            entry = self.raft.entry(index)
             assert entry is not None
             stream = self.streams.get(entry.key) or self.open(ctx, entry.key, entry.source)
             if stream.over < 2 and stream.fits(entry.sequence):
@@ -548,12 +556,12 @@ class TotalOrder(Reliable[S]):
     @on(Relay)
     def relay(self, ctx: Context, relay: Relay, sender: str) -> None:
         ctx.send(sender, Relayed(relay.number))
-        if isinstance(relay.letter, Letter):
-            self.letter(ctx, relay.letter, sender)
+        if isinstance(relay.message, RaftMessage):
+            self.message(ctx, relay.message, sender)
 
-    def way(self, ctx: Context, letter: Carried) -> str | None:
-        """The neighbour on the way of a letter."""
-        return self.group.way(ctx, letter.to)
+    def way(self, ctx: Context, message: Carried) -> str | None:
+        """The neighbour on the way of a message."""
+        return self.group.way(ctx, message.to)
 
     @on(Relayed)
     def relayed(self, ctx: Context, relayed: Relayed, sender: str) -> None:
@@ -562,12 +570,12 @@ class TotalOrder(Reliable[S]):
     def on_timer(self, ctx: Context, name: str) -> None:
         match name:
             case "council":
-                self.council.timer(ctx)
+                self.raft.timer(ctx)
                 self._look(ctx)
                 self._settle(ctx)
                 self._begin(ctx)
             case "found":
-                self.founding.timer(ctx)
+                self.bootstrap.timer(ctx)
                 self._settle(ctx)
             case "post":
                 self.post.timer(ctx)
@@ -592,7 +600,7 @@ class TotalOrder(Reliable[S]):
             self._begin(ctx)
 
     def _begin(self, ctx: Context) -> None:
-        """See to it that there is a council, once parcels wait for their places."""
+        """See to it that there is a Raft group, once parcels wait for their places."""
         here = on_backbone(ctx) and self.group.tree is not None and self.group.meeting(ctx) == ctx.node
         if here and any(each.waits for each in self.streams.values()):
-            self.founding.start(ctx)
+            self.bootstrap.start(ctx)
