@@ -1,9 +1,10 @@
-"""Bootstrap: the rendezvous node asks the nodes that should know of a Raft group, and begins one if none does.
+"""Bootstrap: the rendezvous node asks which nodes know of a Raft group, and begins one if none does.
 
-The best matches of the channel are asked, and the best matches that they name. A node grants one request at a
-time and refuses if it knows a better match. Each answer also names the voters of the latest group that it
-knows of; these are asked too. No group begins as long as one of the voters known latest may live, or a
-majority of them could still be there.
+It asks the best matches of the channel, the best matches that these know of, and every node that an answer
+names as a former voter. It begins no group as long as a voter of the latest known group or a better match may
+live, or while it has not met the nodes that it should have met. A node grants one request at a time. So two
+groups can begin only if no node that was asked knew of a node that should have been asked; then the later
+history ends the other.
 """
 
 from __future__ import annotations

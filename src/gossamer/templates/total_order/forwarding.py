@@ -1,5 +1,5 @@
-"""Carries Raft messages and history to nodes that are not neighbours: each hop repeats them until the next one
-has taken them over.
+"""Carries Raft messages and history to nodes that are not neighbours: each hop repeats them until the next
+hop has taken them over.
 
 A message to a neighbour is sent as it is: its sender repeats the question if no answer comes. Of messages of
 one kind between the same two nodes only the newest is kept.
